@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Collection, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from hivekeeper import names, quoting
-from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, Guard, Snapshot
+from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard, Snapshot
 from hivekeeper.names import ControlPaths
 from hivekeeper.reasons import Code, Reason
 
@@ -53,6 +53,16 @@ def _is_record(control: ControlPaths, path: str) -> bool:
     if below[0] == "log" and len(below) > 1:
         return len(below) == 2 and names.log_version(below[1]) is not None
     return below[0] in ("", "lock", "log", "runs") or below == [names.base(control.mark)]
+
+
+def find_strangers(control: ControlPaths, entries: Iterable[FileInfo]) -> List[str]:
+    """What shows that these entries are not of a control directory: what no run puts there, if there is no log. A doctor may have been
+    killed.
+    """
+    known = {control.log: True, control.runs: True, control.lock: False, control.mark: False, f"{control.mark}.part": False}
+    trial = names.trial_directory("")
+    strange = [entry.path for entry in entries if known.get(entry.path) is not entry.is_dir and not entry.name.startswith(trial)]
+    return [] if any(entry.path == control.log and entry.is_dir for entry in entries) else strange
 
 
 def writers(one: Exposed, trusted: Collection[str]) -> List[str]:

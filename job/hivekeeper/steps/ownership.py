@@ -10,12 +10,16 @@ from dataclasses import replace
 from typing import Collection, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.errors import NeedsInvestigation
-from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Table
+from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, Guard, Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import ownership
 from hivekeeper.ports import Cluster, Files, NoPermission
+from hivekeeper.reasons import Code
 
 log = logging.getLogger(__name__)
+
+# Of entries in a control directory, which has five at most, besides what a killed doctor leaves.
+MOST_ENTRIES = 100
 
 # For this user alone, like everything when it is created.
 CLOSED = Guard(0o700, OWNER_ONLY)
@@ -34,18 +38,39 @@ def require_own_records(cluster: Cluster, table: Table, control: ControlPaths, t
         )
 
 
-def tighten(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> None:
-    """Like require_own_records, with the lock held: removes others' write from our own directories and the lock."""
-    wide = _judge(cluster, table, control, trusted, ownership.LEVELS)
+def require_no_others(table: Table, control: ControlPaths, entries: Sequence[FileInfo]) -> None:
+    """Raise NeedsInvestigation if a directory with these entries (the first MOST_ENTRIES) is of anything else than records.
+
+    This user may own those of other tables, too, as wherever a copy could not be given away. Whoever may rename one without reading it
+    would have it get this table's lock and records, and the rights of its root.
+    """
+    strangers = ownership.find_strangers(control, entries)
+    if strangers:
+        raise NeedsInvestigation(
+            f"{table.full_name}: {control.top} is not its control directory: {strangers[0]} is in it",
+            code=Code.UNKNOWN_FILES,
+            state="nothing that was in it was touched",
+            next="find out whose it is, and who put it there; move it away, then run again",
+        )
+
+
+def tighten(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str], is_new: bool = False) -> None:
+    """Like require_own_records, with the lock held: removes others' write from our own directories and the lock.
+
+    `is_new`: there is nothing yet to search.
+    """
+    wide = _judge(cluster, table, control, trusted, ownership.LEVELS, at_once=is_new)
     if wide:
         cluster.files.guard(wide)
     for path, guard in wide.items():
         log.warning("table=%s step=tighten done path=%r mode=%04o reason='others could write to it'", table.full_name, path, guard.mode)
 
 
-def _judge(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str], levels: int) -> Mapping[str, Guard]:
-    found = ownership.judge(control, cluster.files.exposed(control.top, 0), trusted)
-    if levels and found.why_not is None:
+def _judge(
+    cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str], levels: int, at_once: bool = False
+) -> Mapping[str, Guard]:
+    found = ownership.judge(control, cluster.files.exposed(control.top, levels if at_once else 0), trusted)
+    if levels and not at_once and found.why_not is None:
         # Not before: in a directory of somebody else there may be millions of files, and their ACLs are asked for one by one.
         found = ownership.judge(control, cluster.files.exposed(control.top, levels), trusted)
     if found.why_not is not None:

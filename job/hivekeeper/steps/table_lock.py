@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import Iterator
+from typing import Iterator, Sequence
 
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Locked, Refused
-from hivekeeper.model import Table
+from hivekeeper.errors import Locked, NeedsInvestigation, Refused
+from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.ports import Cluster, Files, FilesError, Lock, LockHeld
 from hivekeeper.reasons import Code
@@ -34,18 +34,36 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId
     with timed(cluster, Step.LOCK):
         lock = _take(cluster, table, control, run, settings)
     try:
-        ownership.tighten(cluster, table, control, settings.trusted_owners)
+        entries = _require_control(cluster, table, control, _holder(cluster, run))
+        is_new = not any(entry.is_dir for entry in entries)
+        ownership.tighten(cluster, table, control, settings.trusted_owners, is_new)
         yield lock
     finally:
         _release(lock, control)
 
 
+def _require_control(cluster: Cluster, table: Table, control: ControlPaths, holder: str) -> Sequence[FileInfo]:
+    """What is in the directory of the lock that is held, which no new lock stays in if it is another table's."""
+    entries = cluster.files.look([control.top], ownership.MOST_ENTRIES)[control.top].entries
+    try:
+        ownership.require_no_others(table, control, entries)
+    except NeedsInvestigation:
+        # HDFS does not yet know the length of a new file.
+        if any(entry.path == control.lock and entry.length in (0, len(holder.encode()) + 1) for entry in entries):
+            cluster.files.delete_file(control.lock)
+        raise
+    return entries
+
+
+def _holder(cluster: Cluster, run: RunId) -> str:
+    since = datetime.fromtimestamp(cluster.clock.now_ms() / 1000, timezone.utc)
+    return f"run {run} of {cluster.user} on {cluster.host} ({cluster.application()}) since {since:%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _take(cluster: Cluster, table: Table, control: ControlPaths, run: RunId, settings: Settings) -> Lock:
     ownership.require_own_control(cluster, table, control, settings.trusted_owners)
-    since = datetime.fromtimestamp(cluster.clock.now_ms() / 1000, timezone.utc)
-    holder = f"run {run} of {cluster.user} on {cluster.host} ({cluster.application()}) since {since:%Y-%m-%d %H:%M:%S} UTC"
     try:
-        return cluster.files.hold(control.lock, holder)
+        return cluster.files.hold(control.lock, _holder(cluster, run))
     except LockHeld as held:
         shown = show_holder(held.holder)
         raise Locked(
