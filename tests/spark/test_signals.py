@@ -54,13 +54,14 @@ sys.exit(main())
 
 
 @contextmanager
-def heeding_hangups():
-    """If the tests run under nohup, so would their runs, which would then rightly ignore that signal."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def heeding_signals():
+    """If the tests run under nohup, or in the background of a script, so would their runs, which would then rightly ignore that signal."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGHUP, signal.SIGINT)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGHUP, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Installation(Place):
@@ -79,7 +80,7 @@ class Installation(Place):
         command = [str(self.home / "bin" / "hivekeeper"), "compact-swap", "--table", TABLE, "--json", *words]
         with open(self.home / "stdout", "wb") as stdout, open(self.home / "stderr", "wb") as stderr:
             streams = {"stdin": subprocess.DEVNULL, "stdout": stdout, "stderr": stderr}
-            with heeding_hangups():
+            with heeding_signals():
                 return subprocess.Popen(command, env=self.environ, cwd=self.home, start_new_session=True, **streams)
 
     def wait_for(self, process, words, times=1):
