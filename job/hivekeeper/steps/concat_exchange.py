@@ -18,6 +18,7 @@ from hivekeeper.model import FileInfo, Unit
 from hivekeeper.ports import FilesUnavailable, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
+from hivekeeper.runlog.joins import length_of
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.checks import Checked, check_often
@@ -130,10 +131,15 @@ class ConcatExchange:
         return keep(self.joined)
 
     def _return_strange(self) -> None:
-        """Return to live what somebody put in T's place just before it was taken out of there: nothing else shows its rows."""
-        found = self.joined.find_taken()
-        if found is not None and not self.joined.is_own(found):
-            move_file(self.run.files, found.path, self.unit.live, self.joined.join.file)
+        """Return to live what somebody put in the place of T, or of the file beside it, just before it was taken out of there: nothing else
+        shows its rows.
+        """
+        joined = self.joined
+        found, beside = joined.find_taken(), self.run.files.stat(joined.taken("beside")) if joined.join.beside else None
+        if found is not None and not joined.is_own(found):
+            move_file(self.run.files, found.path, self.unit.live, joined.join.file)
+        if beside is not None and beside.file_id != joined.made.beside_id:
+            move_file(self.run.files, beside.path, self.unit.live, joined.join.beside)
 
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:  # noqa: ARG002
         """Other files of live were never away."""
@@ -150,17 +156,21 @@ class ConcatExchange:
         if self.certificate is None or (not self._is_withdrawn() and joined.has_sources(joined.find_own())):
             joined.require_not_moved()
             return
-        found, made = self.run.files.stat(joined.in_live(joined.join.file)), joined.made
         if joined.join.beside:
             # Before T, which tells a recovery that there is something to give up.
-            self._take(joined.in_live(joined.join.beside), "beside")
-        if found is None:
+            self._take_unchanged(joined.join.beside, "beside", joined.made.beside_id, length_of(joined.made.beside))
+        if not self._take_unchanged(joined.join.file, "file", joined.made.file_id, joined.made.head_bytes):
             joined.require_gone()
-        elif (found.file_id, found.length) == (made.file_id, made.head_bytes):
-            self._take(found.path, "file")
         self._return_strange()
         joined.require_not_moved()
         self.run.files.delete_tree(joined.ready)
+
+    def _take_unchanged(self, name: str, part: str, file_id: int, length: int) -> bool:
+        """Take a file out of live unless somebody has put another one in its place, or has written to it; whether there is one."""
+        found = self.run.files.stat(self.joined.in_live(name))
+        if found is not None and (found.file_id, found.length) == (file_id, length):
+            self._take(found.path, part)
+        return found is not None
 
     def _is_withdrawn(self) -> bool:
         """Whether the tail is aside; takes it out of live if it is there."""

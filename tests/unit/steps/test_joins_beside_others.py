@@ -108,6 +108,21 @@ def test_a_file_that_was_replaced_twice_comes_back_once():
     assert rows(desk) == sorted([SMALL[0], "newer", SMALL[2], "large"])
 
 
+@pytest.mark.parametrize("before", [[], ["rename_exact", "/taken/u00001.beside"]])
+def test_what_came_to_the_place_of_the_file_without_rows_is_not_deleted_with_a_join_that_is_given_up(before):
+    """A rollback joins a single file with one beside it. Replaced before the recovery, or just when that takes it out of live."""
+    desk = a_joined_desk()
+    desk.kill_before(["concat", "/dt=1/part"], lambda: desk.rollback(where="dt = '1'"))
+    (beside,) = (name for name in files_of(desk) if name.endswith("_.parquet"))
+    if before:
+        at(desk, before, lambda: replace_one(desk, beside))
+    else:
+        replace_one(desk, beside)
+    desk.recover()
+    desk.recover()
+    assert rows(desk) == sorted([*ALL, "new"])
+
+
 # ---- backups that the log has and nobody else
 
 
