@@ -5,12 +5,13 @@ Cuts only a file that a run joined, and that nobody has written to since; no rea
 
 from __future__ import annotations
 
+import logging
 from typing import Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo
 from hivekeeper.plan import eligibility
-from hivekeeper.ports import Files, NoPermission, NotPossible, RowsError, SourceMissing, SourceReplaced
+from hivekeeper.ports import Files, FilesUnavailable, NoPermission, NotPossible, RowsError, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.joins import Inside, fingerprint
@@ -18,6 +19,8 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.places import find_at, is_left
 from hivekeeper.steps.run_directory import Run, require_lock
+
+log = logging.getLogger(__name__)
 
 NOT_TO_TRASH = Reason(
     Code.NOT_TO_TRASH, "its old files lie inside a file of the table, and a part of a file cannot go to the trash", "set discard: delete"
@@ -61,13 +64,19 @@ def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
 
 def _find(run: Run, unit: PlannedUnit, inside: Inside) -> Tuple[Optional[FileInfo], bool]:
     """The file that has old ones inside, in live or in the partition that its directory is now; None if it is in neither. And whether it is
-    on its way: it has left that partition just now, or live is gone, but not deleted, and the metastore does not know that.
+    on its way: it keeps being moved, or has left that partition just now, or live is gone, but not deleted, and the metastore does not know
+    that.
     """
     files, in_live = run.files, names.join(unit.live, inside.file)
     found = _look_at(files, in_live, inside)
     if found is not None:
         return found, False
-    path = run.find_path(inside.file_id, in_live)
+    try:
+        path = run.find_path(inside.file_id, in_live)
+    except FilesUnavailable as error:
+        # One that nobody can find must not keep all others, and every later run, waiting. If HDFS does not answer, the next call tells.
+        log.warning("run=%s unit=%s step=find-joined failed reason=%r", run.directory, unit.log_field, str(error))
+        return None, True
     if path and names.base(path) == inside.file and find_at(run, unit, names.parent(path)):
         found = _look_at(files, path, inside)
         return found, found is None

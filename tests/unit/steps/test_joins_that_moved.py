@@ -10,6 +10,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.errors import HivekeeperError
+from hivekeeper.ports import FilesUnavailable
 from hivekeeper.reasons import Code
 from support.desk import outcomes
 from support.fakes.files import Killed
@@ -597,6 +598,28 @@ def keep_moving(desk, units, monkeypatch, listings):
         return partitions(self, table)
 
     monkeypatch.setattr(type(desk.world.metastore), "partitions", list_slowly)
+
+
+def test_a_joined_file_that_keeps_being_moved_keeps_no_other_backup_and_no_later_run_waiting(monkeypatch):
+    desk = a_desk()
+    manage(desk)
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    restless, find_paths = desk.world.files.stat(joined_path(desk)).file_id, type(desk.world.files).find_paths
+    rename_partition(desk)
+
+    def find_in_vain(files, near, former):
+        if restless in former:
+            raise FilesUnavailable("it keeps being moved")
+        return find_paths(files, near, former)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(desk.world.files), "find_paths", find_in_vain)
+        desk.cleanup()
+        assert [effect.partition for effect in desk.log().standing] == ["dt=1"]
+        assert desk.compact().code is Exit.DONE
+    desk.cleanup()
+    assert desk.log().standing == ()
 
 
 def test_whoever_keeps_moving_joined_files_does_not_have_a_cleanup_list_all_partitions_for_each(monkeypatch):
