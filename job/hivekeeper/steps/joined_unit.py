@@ -106,7 +106,8 @@ class JoinedUnit:
         if path is None or is_below(path, self.run.control.top) or self.back.is_set_aside():
             return
         there = self._at(names.parent(path), names.base(path))
-        if path == self.in_live(self.join.file) or there.is_file_wrong(there.find_own()):
+        own = there.find_own()
+        if path == self.in_live(self.join.file) or own is None or there.is_file_wrong(own):
             raise FilesUnavailable(f"{path}: it was moved just now")
 
     def require_tail_gone(self) -> None:

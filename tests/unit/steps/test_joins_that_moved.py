@@ -600,6 +600,31 @@ def keep_moving(desk, units, monkeypatch, listings):
     monkeypatch.setattr(type(desk.world.metastore), "partitions", list_slowly)
 
 
+def test_what_was_taken_by_mistake_is_not_given_up_with_a_file_that_is_moved_again_just_when_it_was_found(monkeypatch):
+    desk = a_desk()
+    manage(desk)
+    kill_in_put_back(desk, ["rename_exact", "/taken/u00001.file"], lambda: desk.compact(where="dt = '1'"))
+    writer, find_paths, waiting = desk.world.files.writer, type(desk.world.files).find_paths, []
+    joined, other, again = joined_path(desk), desk.live("dt=1/other.parquet"), desk.live("dt=1/again.parquet")
+
+    def rename_first():
+        writer.rename_into(joined, other)
+        waiting.append(again)
+
+    def find_then_rename(files, near, former):
+        found = find_paths(files, near, former)
+        if waiting:
+            writer.rename_into(other, waiting.pop())
+        return found
+
+    monkeypatch.setattr(type(desk.world.files), "find_paths", find_then_rename)
+    at(desk, ["/dt=1/.hivekeeper.tail", "/taken/"], rename_first)
+    desk.recover()
+    assert not waiting
+    desk.recover()
+    assert "new" in rows_aside(desk)
+
+
 def test_a_joined_file_that_keeps_being_moved_keeps_no_other_backup_and_no_later_run_waiting(monkeypatch):
     desk = a_desk()
     manage(desk)
