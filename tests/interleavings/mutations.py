@@ -94,7 +94,7 @@ MUTATIONS = {
         JOINS, "incoming = not left or is_aside or joined.is_wrong(own)", "incoming = not left", "joined: replace a file", most=1
     ),
     "taking a file without rows away": Mutation(
-        JOINS, '            self._take(found.path, "file")\n', "            pass\n", "joined: alone", most=1
+        JOINS, "            self._take(found.path, part)\n", "            pass\n", "joined: alone", most=1
     ),
     "the rollback's look": Mutation(DIRECTORIES, LOOK, 'why = ""', "rollback, append slowly"),
     "the rollback's check": Mutation(MACHINE, OBJECTION, 'why = ""', "rollback, overwrite files"),
