@@ -774,3 +774,30 @@ def test_a_recovery_after_many_partitions_went_to_the_trash_does_not_look_for_ea
     few, many = (calls_of_recovery(lose, count, monkeypatch) for count in (40, 80))
     assert len(many) < 2.2 * len(few)
     assert many.count("partitions") < 10
+
+
+def rename_joined(desk):
+    (name,) = (name for name in files_of(desk) if names.may_be_joined(name))
+    desk.world.files.writer.rename_into(desk.live(f"dt=1/{name}"), desk.live("dt=1/other.parquet"))
+
+
+@pytest.mark.xfail(strict=True, reason="a known limit: the directory of a join is not in its record (docs/SECURITY.md)")
+@pytest.mark.parametrize(("act", "unit"), [(rename_joined, "dt=1"), (rename_partition, "dt=9")])
+def test_a_file_that_took_the_place_of_the_joined_one_and_was_joined_is_found_where_it_was_moved(act, unit):
+    desk = a_desk()
+    manage(desk)
+
+    def replace_joined():
+        (name,) = (name for name in files_of(desk) if names.may_be_joined(name) and not names.is_hidden(name))
+        desk.world.files.writer.delete(desk.live(f"dt=1/{name}"))
+        desk.world.files.writer.add(desk.live(f"dt=1/{name}"), DataFile(("strange",)), 128 << 20)
+        at(desk, ["copy_part"], lambda: desk.world.files.die_after(0))
+
+    at(desk, ["concat", "/dt=1/part"], replace_joined)
+    with suppress(Killed):
+        desk.compact(where="dt = '1'")
+    survive(desk)
+    act(desk)
+    desk.recover()
+    desk.recover()
+    assert "strange" in {*rows(desk, unit), *rows_aside(desk)}
