@@ -42,11 +42,13 @@ class Whereabouts:
         if hint is not None:
             return hint
         if self.spent_ms > self.most_ms:
-            raise FilesUnavailable(f"{former}: files that were moved have been looked for for {self.most_ms / 60_000:.0f} minutes")
+            raise FilesUnavailable(f"{former}: looking for what was moved has taken more than {self.most_ms / 60_000:.0f} minutes")
         began_ms = clock.monotonic_ms()
-        found = self._find_at_once(files, clock, near, file_id) or self._find_alone(files, near, file_id, former)
-        self.spent_ms += clock.monotonic_ms() - began_ms
-        return found
+        try:
+            return self._find_at_once(files, clock, near, file_id) or self._find_alone(files, near, file_id, former)
+        finally:
+            # Also in vain: a cleanup goes on with the next file.
+            self.spent_ms += clock.monotonic_ms() - began_ms
 
     def _find_hinted(self, files: Files, file_id: int) -> Optional[str]:
         hint = self.paths.get(file_id)

@@ -74,8 +74,10 @@ def test_one_that_keeps_being_moved_hides_no_other(files, places):
     known = Whereabouts(former=places)
     *others, files.restless = places
     assert all(find(files, known, file_id, places) for file_id in others)
+    files.takes_ms = 7
     with pytest.raises(FilesUnavailable):
         find(files, known, files.restless, places)
+    assert known.spent_ms == 7
 
 
 def test_a_run_looks_for_ten_minutes_and_an_operator_for_as_long_as_it_takes(files, places):
