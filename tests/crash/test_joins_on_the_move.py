@@ -16,7 +16,10 @@ from support.joined_desk import (
     SMALL,
     a_desk,
     at,
+    delete_then_put,
     files_of,
+    joined_name,
+    kill_after_strange_concat,
     kill_in_put_back,
     manage,
     rename_partition,
@@ -180,6 +183,27 @@ def test_nothing_is_hidden_in_a_directory_that_is_moved_while_files_of_it_are_jo
         assert {"new", SMALL[1]} & shown(desk, unit), number
         assert [name for name in rows_by_file(desk, unit) if names.is_hidden(name)] == [], number
         return len(waiting) == len(acts)
+
+    every_call(play)
+
+
+@pytest.mark.parametrize("unit", ["dt=1", "dt=9"])
+def test_what_a_file_in_the_place_of_the_joined_one_has_taken_is_not_hidden_where_it_is_moved(unit):
+    """It is renamed in its directory, or its partition is."""
+
+    def play(number):
+        desk = a_desk()
+        manage(desk)
+        kill_after_strange_concat(desk, delete_then_put, lambda: desk.compact(where="dt = '1'"))
+        before, after = ("dt=1", "dt=9") if unit == "dt=9" else (f"dt=1/{joined_name(desk)}", "dt=1/other.parquet")
+        with at_call(desk, {number: lambda: move(desk, before, after)}) as waiting:
+            recover(desk)
+        if unit == "dt=9" and not waiting:
+            tell_metastore(desk, "dt=1", "dt=9")
+        recover(desk)
+        recover(desk)
+        assert {"strange", SMALL[0], SMALL[2]} <= shown(desk, "dt=1" if waiting else unit), number
+        return waiting
 
     every_call(play)
 

@@ -92,6 +92,35 @@ def kill_in_put_back(desk: Desk, words: Sequence[str], command: Callable[[], obj
     survive(desk)
 
 
+def joined_name(desk: Desk) -> str:
+    """Of the newest run; that of a file beside it ends in `_.parquet`."""
+    return max(name for name in files_of(desk) if names.may_be_joined(name) and not names.is_hidden(name) and "_." not in name)
+
+
+def put_strange(desk: Desk, name: str) -> None:
+    desk.world.files.writer.add(desk.live(f"dt=1/{name}"), DataFile(("strange",)), 128 << 20)
+
+
+def delete_then_put(desk: Desk) -> None:
+    name = joined_name(desk)
+    desk.world.files.writer.delete(desk.live(f"dt=1/{name}"))
+    put_strange(desk, name)
+
+
+def kill_after_strange_concat(desk: Desk, put: Callable[[Desk], None], command: Callable[[], object]) -> None:
+    """Somebody puts a file in the place of the joined one just before a concat, which joins that; the command is killed."""
+
+    def put_then_wait() -> None:
+        put(desk)
+        at(desk, ["copy_part"], lambda: desk.world.files.die_after(0))
+
+    at(desk, ["concat", "/dt=1/part"], put_then_wait)
+    with suppress(Killed):
+        command()
+        raise AssertionError("nothing was copied out")
+    survive(desk)
+
+
 def survive(desk: Desk) -> None:
     """The outage of a killed command is over."""
     desk.world.files.before_step = None

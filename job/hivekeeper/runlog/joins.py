@@ -45,18 +45,25 @@ class Join:
         """What the joined file consists of."""
         return (*made.head, *(block for blocks in self.blocks for block in blocks), *made.end)
 
+    def has_taken(self, made: JoinedFile, blocks: Iterable[Block], own: Iterable[Block] = ()) -> bool:
+        """Whether a file with these blocks has some that only a concat can have brought there. `own`: those of the part that it is."""
+        parts = {block.id for part in (*self.blocks, made.end) for block in part} - {block.id for block in own}
+        return any(block.id in parts for block in blocks)
+
 
 @dataclass(frozen=True)
 class JoinedFile:
     """A file before it is joined with its sources: a proved copy and a footer without rows behind it.
 
     `copy_bytes` is the length of the copy, `file_id` the file's own, `head` are its blocks; `tail_id` and `tail` are id and blocks of the
-    file that waits with the copy's footer, `beside` and `beside_id` those of `Join.beside`.
+    file that waits with the copy's footer, `beside` and `beside_id` those of `Join.beside`. `directory_id`: of live,
+    where all are joined.
     """
 
     copy_bytes: int
     file_id: int
     tail_id: int
+    directory_id: int
     head: Tuple[Block, ...]
     tail: Tuple[Block, ...]
     beside: Tuple[Block, ...] = ()
@@ -142,20 +149,20 @@ def blocks_from(node: Node) -> Tuple[Block, ...]:
 def joined_to_dict(join: Optional[JoinedFile]) -> Dict[str, Any]:
     if join is None:
         return {}
-    ids = {"fileId": join.file_id, "tailId": join.tail_id, "besideId": join.beside_id}
+    ids = {"fileId": join.file_id, "tailId": join.tail_id, "besideId": join.beside_id, "directoryId": join.directory_id}
     return {"join": {"copyBytes": join.copy_bytes, **ids, "head": join.head, "tail": join.tail, "beside": join.beside}}
 
 
 def joined_from(node: Node) -> JoinedFile:
-    node.only(frozenset(["copyBytes", "fileId", "tailId", "besideId", "head", "tail", "beside"]))
+    node.only(frozenset(["copyBytes", "fileId", "tailId", "besideId", "directoryId", "head", "tail", "beside"]))
     head, tail, beside = (blocks_from(node[key]) for key in ("head", "tail", "beside"))
-    file_id, tail_id, beside_id = (node[key].whole(LOWEST) for key in ("fileId", "tailId", "besideId"))
+    file_id, tail_id, beside_id, directory_id = (node[key].whole(LOWEST) for key in ("fileId", "tailId", "besideId", "directoryId"))
     copy_bytes = node["copyBytes"].whole()
     # It is cut there one day.
     edges = accumulate(block.length for block in head[:-1])
     node["copyBytes"].refuse_where(copy_bytes == 0 or copy_bytes not in edges, "no block of its head ends there")
     node["tail"].refuse_where(length_of(tail) == 0, "it is empty")
-    return JoinedFile(copy_bytes, file_id, tail_id, head, tail, beside, beside_id)
+    return JoinedFile(copy_bytes, file_id, tail_id, directory_id, head, tail, beside, beside_id)
 
 
 def inside_to_dict(inside: Optional[Inside]) -> Optional[Dict[str, Any]]:

@@ -10,7 +10,7 @@ Deletes only copies of what is in live.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -53,7 +53,11 @@ class ConcatExchange:
         return keep(strayed) if strayed and strayed.is_file_wrong(strayed.find_own()) else ()
 
     def check(self) -> Checked:
-        return check_often(self.run, self.unit, self.joined.ready)
+        checked = check_often(self.run, self.unit, self.joined.ready)
+        if checked.why or checked.seen[self.unit.live].file_id == self.joined.made.directory_id:
+            return checked
+        # Recovery looks for what is joined where that directory is.
+        return replace(checked, why=Reason(Code.CHANGED_MEANWHILE, "its files were moved to another directory"))
 
     def exchange(self, checked: Checked) -> Exchanged:  # noqa: ARG002
         files, clock, joined = self.run.files, self.run.cluster.clock, self.joined

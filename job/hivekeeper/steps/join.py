@@ -124,10 +124,13 @@ class Joining:
         self._run.files.rename_exact(copy.path, one.place(one.join.file))
 
     def _describe(self, one: ToJoin, copy: FileInfo, made: Mapping[str, FileInfo]) -> JoinedFile:
-        join, blocks = one.join, self._run.files.blocks(one.directory)
+        join, live = one.join, self._run.files.stat(one.unit.live)
+        if live is None:
+            raise NotJoinable(f"{one.unit.live} is gone")
+        blocks = self._run.files.blocks(one.directory)
         if not (made.keys() & blocks.keys()) >= {join.file, join.tail, *filter(None, [join.beside])}:
             raise SourceMissing(one.place(join.file))
-        ids = made[join.file].file_id, made[join.tail].file_id
+        ids = made[join.file].file_id, made[join.tail].file_id, live.file_id
         beside = (blocks[join.beside], made[join.beside].file_id) if join.beside else ()
         return JoinedFile(copy.length, *ids, blocks[join.file], blocks[join.tail], *beside)
 

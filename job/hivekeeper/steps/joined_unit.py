@@ -81,12 +81,12 @@ class JoinedUnit:
             raise FilesUnavailable(f"{self.unit.live}: its directory was moved")
 
     def find_strayed(self) -> Optional[JoinedUnit]:
-        """The same unit where T is if nothing may be changed there, because that is no partition's place in the table; or live itself, if T
-        has another name there.
+        """The same unit where the file is that has what was joined, if nothing may be changed there, because that is no partition's place
+        in the table; or live itself, if the file has another name there.
         """
         if self.certificate is None or self.find_own() is not None or self._is_all_aside():
             return None
-        path = self._find_path(self.made.file_id, self.join.file)
+        path = self._find_joined()
         if path is None or is_below(path, self.run.control.top):
             return None
         place, name = names.parent(path), names.base(path)
@@ -99,10 +99,10 @@ class JoinedUnit:
         return place == self._find_place() and find_at(self.run, self.unit, place) is not None
 
     def require_gone(self) -> None:
-        """Raise FilesUnavailable if T, which was not found in live, is there, or somewhere else with what it was not to take: live was away
-        just when it was looked at, or was moved since. The next recovery finds that.
+        """Raise FilesUnavailable if T or its substitute, which was not found in live, is there, or somewhere else with what it was not to
+        take: live was away just when it was looked at, or was moved since. The next recovery finds that.
         """
-        path = self._find_path(self.made.file_id, self.join.file)
+        path = self._find_joined()
         if path is None or is_below(path, self.run.control.top) or self.back.is_set_aside():
             return
         there = self._at(names.parent(path), names.base(path))
@@ -121,24 +121,44 @@ class JoinedUnit:
         return replace(self, unit=unit)
 
     def _find_place(self) -> Optional[str]:
-        """The directory that live is now, if what the run had put there is neither in live nor aside, but somewhere; perhaps in a trash.
-        Mostly one call tells: T is there.
+        """Where the directory is that live was, if what the run had put there is neither in live nor aside; perhaps in a trash. Mostly one
+        call tells: T is in live.
         """
         if self.certificate is None or self._is_in_live() or self._is_all_aside():
             return None
-        directory = self.back.directory_id
-        place = self.run.find_path(directory, self.unit.live) if directory else self._find_place_of_parts()
+        place = self._find_directory()
         return place if place != self.unit.live else None
 
-    def _find_place_of_parts(self) -> Optional[str]:
-        # T itself is found in any case while it waits to go to live.
-        waits = self.run.files.stat(names.join(self.ready, self.join.file)) is not None
-        parts = {self.join.file: self.made.file_id, self.join.tail: self.made.tail_id, self.join.beside: self.made.beside_id}
-        for name in [name for name in parts if name and not (waits and name == self.join.file)]:
-            path = self._find_path(parts[name], name)
-            # One that has another name was not taken along by its directory.
-            if path and names.base(path) == name and not is_below(path, self.run.control.top):
-                return names.parent(path)
+    def _find_directory(self) -> Optional[str]:
+        return self.run.find_path(self._directory_id, self.unit.live)
+
+    @property
+    def _directory_id(self) -> int:
+        return self.back.directory_id or self.made.directory_id
+
+    def _find_joined(self) -> Optional[str]:
+        """The path of T, or of its substitute: a file that somebody had put in T's place before the concat, which joined that one."""
+        path = self._find_path(self.made.file_id, self.join.file)
+        if path is not None and is_below(path, self.run.control.top):
+            return path
+        found = self.run.files.stat(path) if path is not None else None
+        is_joined = found is not None and found.file_id == self.made.file_id and self._has_taken(blocks_of(self.run.files, found))
+        return path if is_joined else self._find_substitute() or path
+
+    def _find_substitute(self) -> Optional[str]:
+        """It is known only by its blocks, so it is looked for nowhere but in the directory that live was."""
+        place, files = self._find_directory(), self.run.files
+        if place is None:
+            return None
+        seen = files.look([place])[place]
+        if seen.file_id != self._directory_id:
+            raise FilesUnavailable(f"{place}: it was moved just now")
+        ids = {entry.name: entry.file_id for entry in seen.entries}
+        parts = {source.file_id: blocks for source, blocks in zip(self.unit.manifest, self.join.blocks)}
+        parts.update({self.made.tail_id: self.made.tail, self.made.beside_id: self.made.beside})
+        for name, blocks in files.blocks(place, ids=ids).items():
+            if self.join.has_taken(self.made, blocks, parts.get(ids.get(name, 0), ())):
+                return names.join(place, name)
         return None
 
     def _find_path(self, file_id: int, name: str) -> Optional[str]:
@@ -160,6 +180,10 @@ class JoinedUnit:
             return True
         if self.back.directory_id:
             return self.back.is_from(self.unit.live)
+        live = files.stat(self.unit.live)
+        if live is not None and live.file_id == self.made.directory_id:
+            return True
+        # They came to another one if live was exchanged just before.
         return any(files.stat(self.in_live(name)) is not None for name in (self.join.tail, self.join.beside) if name)
 
     # ---- the tail
@@ -210,8 +234,7 @@ class JoinedUnit:
         return self._has_taken(blocks_of(self.run.files, found))
 
     def _has_taken(self, blocks: Iterable[Block]) -> bool:
-        ours = {block.id for part in (*self.join.blocks, self.made.end) for block in part}
-        return any(block.id in ours for block in blocks)
+        return self.join.has_taken(self.made, blocks)
 
     def has_planned_blocks(self) -> bool:
         path = self.in_live(self.join.file)

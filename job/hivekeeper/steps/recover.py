@@ -271,6 +271,7 @@ def _read_certificates(run: Run, plan: RunPlan) -> Mapping[int, Certificate]:
         if unit.join and made:
             former = {made.file_id: unit.join.file, made.tail_id: unit.join.tail, made.beside_id: unit.join.beside}
             run.whereabouts.former.update({file_id: names.join(unit.live, name) for file_id, name in former.items() if name})
+            run.whereabouts.former[made.directory_id] = unit.live
     return found
 
 

@@ -162,7 +162,7 @@ def test_two_units_of_a_partition_are_both_joined_ones():
 
 
 def test_certificates_of_joined_files_are_read_back_as_they_were():
-    joined = replace(CERTIFICATE, join=JoinedFile(77, 5, 6, (Block(1, 2, 77), Block(2, 2, 9)), (Block(3, 2, 8),), (Block(4, 2, 1),), 7))
+    joined = replace(CERTIFICATE, join=JoinedFile(77, 5, 6, 8, (Block(1, 2, 77), Block(2, 2, 9)), (Block(3, 2, 8),), (Block(4, 2, 1),), 7))
     text = run_files.certificates_to_text([joined, CERTIFICATE])
     assert run_files.certificates_from_lines(text.split("\n"), "c") == (joined, CERTIFICATE)
     assert (joined.join.head_bytes, joined.join.tail_bytes) == (86, 8)

@@ -21,12 +21,16 @@ from support.joined_desk import (
     a_desk,
     at,
     create_again,
+    delete_then_put,
     drop_partition,
     files_of,
+    joined_name,
     joined_path,
+    kill_after_strange_concat,
     kill_in_put_back,
     manage,
     move_partition,
+    put_strange,
     rename_partition,
     replace_one,
     rows,
@@ -776,28 +780,95 @@ def test_a_recovery_after_many_partitions_went_to_the_trash_does_not_look_for_ea
     assert many.count("partitions") < 10
 
 
+def move_then_put(desk):
+    name = joined_name(desk)
+    desk.world.files.writer.rename_into(desk.live(f"dt=1/{name}"), desk.live(f"dt=2/{name}"))
+    put_strange(desk, name)
+
+
+def put_a_source(desk):
+    """It is known by its id, and takes another file by its former name."""
+    name = joined_name(desk)
+    desk.world.files.writer.delete(desk.live(f"dt=1/{name}"))
+    desk.world.files.writer.rename_into(desk.live("dt=1/part-00001.parquet"), desk.live(f"dt=1/{name}"))
+    put_strange(desk, "part-00001.parquet")
+
+
 def rename_joined(desk):
-    (name,) = (name for name in files_of(desk) if names.may_be_joined(name))
-    desk.world.files.writer.rename_into(desk.live(f"dt=1/{name}"), desk.live("dt=1/other.parquet"))
+    desk.world.files.writer.rename_into(desk.live(f"dt=1/{joined_name(desk)}"), desk.live("dt=1/other.parquet"))
 
 
-@pytest.mark.xfail(strict=True, reason="a known limit: the directory of a join is not in its record (docs/SECURITY.md)")
-@pytest.mark.parametrize(("act", "unit"), [(rename_joined, "dt=1"), (rename_partition, "dt=9")])
-def test_a_file_that_took_the_place_of_the_joined_one_and_was_joined_is_found_where_it_was_moved(act, unit):
+def rename_both(desk):
+    rename_joined(desk)
+    rename_partition(desk)
+
+
+def drop_then_park(desk):
+    drop_partition(desk)
+    desk.world.files.writer.rename_into(desk.live("dt=1"), desk.live("parked"))
+
+
+@pytest.mark.parametrize("put", [delete_then_put, move_then_put, put_a_source])
+@pytest.mark.parametrize(
+    ("act", "unit"),
+    [(rename_joined, "dt=1"), (rename_partition, "dt=9"), (rename_both, "dt=9"), (drop_then_park, "parked")],
+)
+def test_a_file_that_took_the_place_of_the_joined_one_and_was_joined_is_found_where_it_was_moved(act, unit, put):
     desk = a_desk()
     manage(desk)
-
-    def replace_joined():
-        (name,) = (name for name in files_of(desk) if names.may_be_joined(name) and not names.is_hidden(name))
-        desk.world.files.writer.delete(desk.live(f"dt=1/{name}"))
-        desk.world.files.writer.add(desk.live(f"dt=1/{name}"), DataFile(("strange",)), 128 << 20)
-        at(desk, ["copy_part"], lambda: desk.world.files.die_after(0))
-
-    at(desk, ["concat", "/dt=1/part"], replace_joined)
-    with suppress(Killed):
-        desk.compact(where="dt = '1'")
-    survive(desk)
+    kill_after_strange_concat(desk, put, lambda: desk.compact(where="dt = '1'"))
     act(desk)
     desk.recover()
     desk.recover()
-    assert "strange" in {*rows(desk, unit), *rows_aside(desk)}
+    assert {"strange", SMALL[0], SMALL[2]} <= {*rows(desk, unit), *rows_aside(desk)}
+
+
+def test_a_file_that_took_the_place_of_the_joined_one_of_a_rollback_is_found_where_it_was_moved():
+    desk = a_desk()
+    manage(desk)
+    desk.compact(where="dt = '1'")
+    kill_after_strange_concat(desk, delete_then_put, desk.rollback)
+    rename_both(desk)
+    desk.recover()
+    desk.recover()
+    assert {"strange", *SMALL} <= {*rows(desk, "dt=9"), *rows_aside(desk)}
+
+
+def test_a_source_that_was_renamed_is_no_file_that_was_joined():
+    """The joined file and its tail were deleted before the concat, and the sources have other names."""
+    desk = a_desk()
+    desk.kill_before(["concat", "/dt=1/part"], lambda: desk.compact(where="dt = '1'"))
+    for name in files_of(desk):
+        if names.may_be_joined(name):
+            desk.world.files.writer.delete(desk.live(f"dt=1/{name}"))
+    desk.world.files.writer.rename_into(desk.live("dt=1/part-00001.parquet"), desk.live("dt=1/other.parquet"))
+    desk.recover()
+    assert rows(desk) == sorted(ALL)
+    assert rows_aside(desk) == set()
+
+
+def test_files_that_were_moved_to_another_directory_since_they_were_copied_are_not_joined():
+    desk = a_desk()
+    writer = desk.world.files.writer
+
+    def move_all():
+        writer.rename_into(desk.live("dt=1"), desk.live("former"))
+        writer.make_directory(desk.live("dt=1"))
+        for name in files_of(desk, "former"):
+            writer.rename_into(desk.live(f"former/{name}"), desk.live(f"dt=1/{name}"))
+
+    at(desk, ["rename_exact", "/ready/u00001"], move_all)
+    (table,) = desk.compact(where="dt = '1'").tables
+    assert [unit.why.what for unit in table.units] == ["its files were moved to another directory"]
+    assert rows(desk) == sorted(ALL)
+
+
+def test_a_joined_file_that_was_moved_alone_to_another_partition_is_not_recorded_there():
+    """A right one, under its own name: the rows are where somebody has moved them, but that partition is not what was compacted."""
+    desk = a_desk()
+    desk.kill_before(["entry.json"], lambda: desk.compact(where="dt = '1'"))
+    name = joined_name(desk)
+    desk.world.files.writer.rename_into(desk.live(f"dt=1/{name}"), desk.live(f"dt=2/{name}"))
+    desk.recover()
+    assert [effect.partition for effect in desk.log().standing if effect.partition == "dt=2"] == []
+    assert set(SMALL) <= set(rows(desk, "dt=2"))
