@@ -47,7 +47,7 @@ public class Attributes {
         Place place = Place.of(conf, (String) places.get(directory));
         FileEntry own = place.real == null ? null : FileEntry.at(place);
         // The parent of a path that is an id is not the directory's.
-        Path named = place.isHdfs() && isById(place.real) ? new Path((String) directory) : place.real;
+        Path named = place.isHdfs() && place.real.toUri().getPath().startsWith(Place.BY_ID) ? new Path((String) directory) : place.real;
         return own == null ? null : readOne(place, own, named, known);
       }
     }));
@@ -151,11 +151,7 @@ public class Attributes {
   /** Where the directory is known by its id, the file is, too: names in it can be exchanged as well. */
   private static List<String> aclOfListed(Place place, FileEntry file, FileStatus status) throws IOException {
     if (!status.hasAcl() || !place.isHdfs()) return Collections.emptyList();
-    return isById(place.real) ? aclAt(place.fs, new Path(place.real.getParent(), String.valueOf(file.fileId))) : aclAt(place.fs, status.getPath());
-  }
-
-  private static boolean isById(Path path) {
-    return path.toUri().getPath().startsWith("/.reserved/.inodes/");
+    return place.real.toUri().getPath().startsWith(Place.BY_ID) ? aclAt(place.fs, new Path(place.real.getParent(), String.valueOf(file.fileId))) : aclAt(place.fs, status.getPath());
   }
 
   private static FileStatus firstDataFile(Place place) throws IOException {

@@ -9,7 +9,6 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.InvalidPathHandleException;
-import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hdfs.DFSClient;
 import org.apache.hadoop.hdfs.protocol.DirectoryListing;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
@@ -64,17 +63,13 @@ public class Blocks {
     Place place = onHdfs(near);
     if (place.real == null) return false;
     try {
-      return place.hdfs().getClient().getFileInfo(byId(fileId)) != null;
+      return place.hdfs().getClient().getFileInfo(Place.BY_ID + fileId) != null;
     } catch (FileNotFoundException gone) {
       return false;
     } catch (IOException failed) {
       if (!Denials.isDenial(failed)) throw failed;
       return true;
     }
-  }
-
-  private static String byId(long fileId) {
-    return new Path("/.reserved/.inodes/" + fileId).toUri().getPath();
   }
 
   /** FSDirConcatOp checks everything before it changes anything. */
@@ -104,7 +99,7 @@ public class Blocks {
     HdfsFileStatus status = client.getFileInfo(place.real.toUri().getPath());
     if (status == null) throw new FileNotFoundException(text + ": no such file");
     if (status.getFileId() != fileId) throw new InvalidPathHandleException(text + ": another file is there");
-    String exact = byId(fileId);
+    String exact = Place.BY_ID + fileId;
     LocatedBlocks all = client.getLocatedBlocks(exact, 0, Long.MAX_VALUE);
     if (all.isUnderConstruction()) throw new UnsupportedOperationException(text + ": it is open");
     if (!isSame(blocks(all), Json.readList(expected))) throw new UnsupportedOperationException(text + ": somebody has written to it");

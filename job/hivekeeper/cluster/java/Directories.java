@@ -71,7 +71,7 @@ public class Directories {
   public void deleteListed(String text, long directoryId, long fileId) throws IOException {
     Place place = Place.of(conf, text);
     if (place.real == null) return;
-    String exact = "/.reserved/.inodes/" + directoryId + "/" + place.real.getName();
+    String exact = Place.BY_ID + directoryId + "/" + place.real.getName();
     if (place.isHdfs() && isAt(place.hdfs(), exact, fileId)) {
       // Not by its path as well: another directory may come there within this call.
       deleteOne(place.fs, new Path(exact));

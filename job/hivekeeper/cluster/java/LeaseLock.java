@@ -112,9 +112,9 @@ public class LeaseLock {
     Held held = find(number);
     if (held.isMounted) return 0;
     try {
-      HdfsFileStatus found = held.fs.getClient().getFileInfo("/.reserved/.inodes/" + held.fileId + "/..");
+      HdfsFileStatus found = held.fs.getClient().getFileInfo(Place.BY_ID + held.fileId + "/..");
       if (found == null) return 0;
-      String exact = "/.reserved/.inodes/" + found.getFileId() + "/" + held.path.getName();
+      String exact = Place.BY_ID + found.getFileId() + "/" + held.path.getName();
       HdfsFileStatus lock = held.fs.getClient().getFileInfo(exact);
       return lock != null && lock.getFileId() == held.fileId ? found.getFileId() : 0;
     } catch (IOException unknown) {

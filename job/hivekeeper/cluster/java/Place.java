@@ -14,6 +14,9 @@ import org.apache.hadoop.hdfs.DistributedFileSystem;
  * `path` is the path as its own file system spells it; `real` is the one on `fs`, null if a mount leads nowhere.
  */
 class Place {
+  /** HDFS finds a file or directory by its id below this path, wherever it is. */
+  static final String BY_ID = "/.reserved/.inodes/";
+
   final FileSystem fs;
   final Path path;
   final Path real;
@@ -51,7 +54,7 @@ class Place {
   /** The same on HDFS, by the id of what is there, so that nobody can put another one there. In a snapshot an id is that of the present. */
   Place byId(long fileId) {
     boolean isInSnapshot = isHdfs() && (real.toUri().getPath() + "/").contains("/.snapshot/");
-    return isHdfs() && !isInSnapshot ? new Place(fs, path, new Path("/.reserved/.inodes/" + fileId)) : this;
+    return isHdfs() && !isInSnapshot ? new Place(fs, path, new Path(BY_ID + fileId)) : this;
   }
 
   void requireReal() throws FileNotFoundException {

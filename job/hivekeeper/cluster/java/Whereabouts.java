@@ -102,7 +102,7 @@ public class Whereabouts {
      * other ways have shown; that it is true no more shows at the end of a way.
      */
     private List<Long> wayOf(long id, Map<Long, Long> parents) throws IOException {
-      if (id == 0 || idAt(byId(id)) != id) return null;
+      if (id == 0 || idAt(Place.BY_ID + id) != id) return null;
       List<Long> way = new ArrayList<Long>();
       for (long at = id; at != 0 && way.size() < MOST_LEVELS; at = parentOf(at, parents)) {
         way.add(at);
@@ -114,7 +114,7 @@ public class Whereabouts {
     private long parentOf(long id, Map<Long, Long> parents) throws IOException {
       Long known = (Long) parents.get(id);
       if (known != null) return known.longValue();
-      long parent = idAt(byId(id) + "/..");
+      long parent = idAt(Place.BY_ID + id + "/..");
       parents.put(id, parent);
       return parent;
     }
@@ -124,7 +124,7 @@ public class Whereabouts {
       for (int i = 0; i + 1 < way.size() && i < former.length; i++) {
         Long id = (Long) way.get(i);
         String name = former[former.length - 1 - i];
-        boolean isSame = !name.isEmpty() && !names.containsKey(id) && idAt(byId(((Long) way.get(i + 1)).longValue()) + "/" + name) == id.longValue();
+        boolean isSame = !name.isEmpty() && !names.containsKey(id) && idAt(Place.BY_ID + way.get(i + 1) + "/" + name) == id.longValue();
         if (isSame) names.put(id, name);
       }
     }
@@ -160,7 +160,7 @@ public class Whereabouts {
       int missing = wanted.size();
       byte[] after = HdfsFileStatus.EMPTY_NAME;
       while (missing > 0) {
-        DirectoryListing part = listing(byId(directory), after);
+        DirectoryListing part = listing(Place.BY_ID + directory, after);
         if (part == null) return;
         for (HdfsFileStatus status : part.getPartialListing()) {
           if (!wanted.contains(status.getFileId())) continue;
@@ -205,10 +205,6 @@ public class Whereabouts {
       } catch (FileNotFoundException gone) {
         return 0;
       }
-    }
-
-    private static String byId(long id) {
-      return "/.reserved/.inodes/" + id;
     }
   }
 }
