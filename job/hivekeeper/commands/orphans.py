@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Callable, List, Mapping
 
 from hivekeeper import names
-from hivekeeper.commands import selection
+from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_records
 from hivekeeper.errors import HivekeeperError, Refused
@@ -32,33 +33,55 @@ def show_orphans(context: Context, at_home: AtHome = lambda _table, _control: No
     cluster = context.cluster
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
     homes = cluster.metastore.database_locations()
-    outcomes = [_orphans_of(context, name.lower(), homes, at_home) for name in dict.fromkeys(context.selection.databases)]
+    databases = [name.lower() for name in dict.fromkeys(context.selection.databases)]
+    outcomes = [outcome for database in databases for outcome in _orphans_of(context, database, homes, at_home)]
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
     return CommandResult(
         "history", context.run, started, seconds, context.selection.named, tables=tuple(outcomes), signal=cluster.stopping.signal
     )
 
 
-def _orphans_of(context: Context, database: str, homes: Mapping[str, str], at_home: AtHome) -> TableOutcome:
-    cluster = context.cluster
+def _orphans_of(context: Context, database: str, homes: Mapping[str, str], at_home: AtHome) -> List[TableOutcome]:
+    """The outcome of a database, and of each table on which an unforeseen error has shown."""
+    search = _Search(context, database, homes, at_home)
     try:
-        tables = list(cluster.metastore.tables(database, selection.names_of_tables(cluster, database)).values())
-        tables = [_qualified(cluster, table) for table in tables]
-        known = {table.full_name for table in tables}
-        found = orphans.find_backup_tables(tables, lambda name: name in known or exists(cluster, name))
-        if database in homes and not cluster.files.is_foreign(homes[database]):
-            found += orphans.find_records(cluster, database, homes[database], tables, context.settings_for)
-        for table in tables:
-            found += _orphans_in(context, table, at_home)
+        why = per_table.find_bug(context.cluster, database, search.look)
     except HivekeeperError as error:
-        return TableOutcome(database, problem=error.reason)
+        why = error.reason
     except NoPermission as error:
-        reason = Reason(error.code, f"{database}: {error}", "run as a user who may list the database's directory", "nothing was changed")
-        return TableOutcome(database, problem=reason)
+        why = Reason(error.code, f"{database}: {error}", "run as a user who may list the database's directory", "nothing was changed")
     except (FilesError, MetastoreUnavailable) as error:
-        reason = Reason(error.code, f"{database}: {error}", "fix the cause, then run again", "nothing was changed")
-        return TableOutcome(database, problem=reason)
-    return TableOutcome(database, orphans=tuple(found))
+        why = Reason(error.code, f"{database}: {error}", "fix the cause, then run again", "nothing was changed")
+    of_database = TableOutcome(database, problem=why) if why else TableOutcome(database, orphans=tuple(search.found))
+    return [of_database, *search.failed]
+
+
+@dataclass
+class _Search:
+    """Finds what is left in one database."""
+
+    context: Context
+    database: str
+    homes: Mapping[str, str]
+    at_home: AtHome
+    found: List[Orphan] = field(default_factory=list)
+    failed: List[TableOutcome] = field(default_factory=list)
+
+    def look(self) -> None:
+        cluster, database = self.context.cluster, self.database
+        told = cluster.metastore.tables(database, selection.names_of_tables(cluster, database)).values()
+        tables = [_qualified(cluster, table) for table in told]
+        known = {table.full_name for table in tables}
+        self.found += orphans.find_backup_tables(tables, lambda name: name in known or exists(cluster, name))
+        if database in self.homes and not cluster.files.is_foreign(self.homes[database]):
+            self.found += orphans.find_records(cluster, database, self.homes[database], tables, self.context.settings_for)
+        for table in tables:
+            why = per_table.find_bug(cluster, table.full_name, partial(self._look_in, table))
+            if why:
+                self.failed.append(TableOutcome(table.full_name, problem=why))
+
+    def _look_in(self, table: Table) -> None:
+        self.found += _orphans_in(self.context, table, self.at_home)
 
 
 def _qualified(cluster: Cluster, table: Table) -> Table:

@@ -144,6 +144,20 @@ def try_beside(cluster: Cluster, step: str, work: Callable[[], None]) -> Optiona
         return f"unexpected error: {error!r}"
 
 
+def find_bug(cluster: Cluster, name: str, work: Callable[[], None]) -> Optional[Reason]:
+    """Do something for one table or database; returns the reason if an unforeseen error ends that. Raises the errors that have a name."""
+    try:
+        work()
+        return None
+    except (HivekeeperError, FilesError, MetastoreUnavailable, RowsError):
+        raise
+    except Exception as error:
+        if cluster.lost():
+            return Reason(Code.SPARK_ENDED, f"{name}: {cluster.lost()}", "fix the cause, then run again")
+        log.exception("table=%s step=table failed", name)
+        return Reason(Code.BUG, f"{name}: unexpected error: {_name(error)}", "report the stack in the log")
+
+
 def require_time(cluster: Cluster, table: Table) -> None:
     """Raise Stopped if the command was asked to end before it began work on a table."""
     why = cluster.stopping.why()
@@ -181,13 +195,16 @@ def _unexpected(cluster: Cluster, table: Table, error: Exception) -> Reason:
     if cluster.lost():
         return _unusable(cluster, table, error).reason
     log.exception("table=%s step=table failed", table.full_name)
-    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return Reason(
         Code.BUG,
-        f"{table.full_name}: unexpected error: {what}",
+        f"{table.full_name}: unexpected error: {_name(error)}",
         f"report the stack in the log; hivekeeper recover --table {quoting.shell(table.full_name)} settles what was begun",
         "consistent; what was begun is finished or undone by the next run",
     )
+
+
+def _name(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _cannot_begin(table: Table, lost: str) -> Reason:

@@ -10,6 +10,7 @@ import pytest
 
 from hivekeeper import names, ports
 from hivekeeper.codes import Exit
+from hivekeeper.commands.cleanup_orphans import clean_up_orphans
 from hivekeeper.commands.orphans import show_orphans
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
@@ -196,6 +197,34 @@ def test_a_database_that_does_not_exist_or_cannot_be_listed_is_one_clear_error(d
     desk.world.files.namespace.unreadable.add("hdfs://nn/warehouse/sales")
     (outcome,) = ask(desk).tables
     assert (outcome.code, outcome.problem.code) == (Exit.REFUSED, Code.NO_PERMISSION)
+
+
+@pytest.mark.parametrize("command", [show_orphans, clean_up_orphans])
+def test_an_error_that_nobody_foresaw_is_that_of_its_table_or_database_and_the_others_are_looked_at(desk, monkeypatch, command, caplog):
+    desk.world.catalog.homes["raw"] = "hdfs://nn/raw"
+    desk.world.add_table(replace(a_table(["dt"], name="one"), database="raw"), {})
+    drop(desk)
+    ask_tables, look = desk.world.metastore.tables, desk.world.files.look
+
+    def tables(database, wanted):
+        if database == "raw":
+            raise KeyError("cols")
+        return ask_tables(database, wanted)
+
+    def look_or_fail(places, *bounds):
+        if any("/other/.hivekeeper" in place for place in places):
+            raise RecursionError
+        return look(places, *bounds)
+
+    monkeypatch.setattr(desk.world.metastore, "tables", tables)
+    monkeypatch.setattr(desk.world.files, "look", look_or_fail)
+    result = command(a_context(desk.world.cluster, Selection(databases=("raw", "sales")), RUN, Settings()))
+    assert result.code is Exit.BUG
+    raw, sales, other = (next(one for one in result.tables if one.table == name) for name in ("raw", "sales", "sales.other"))
+    assert (raw.problem.code, raw.problem.what) == (Code.BUG, "raw: unexpected error: KeyError: 'cols'")
+    assert (sales.problem, [one.table for one in sales.orphans][:1]) == (None, [desk.table])
+    assert (other.problem.code, other.problem.what) == (Code.BUG, "sales.other: unexpected error: RecursionError")
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info][:2] == [KeyError, RecursionError]
 
 
 def test_it_is_shown_as_text_and_json(desk):
