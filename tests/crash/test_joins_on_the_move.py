@@ -22,6 +22,7 @@ from support.joined_desk import (
     kill_after_strange_concat,
     kill_in_put_back,
     manage,
+    put_strange,
     rename_partition,
     replace_one,
     rows,
@@ -203,6 +204,42 @@ def test_what_a_file_in_the_place_of_the_joined_one_has_taken_is_not_hidden_wher
         recover(desk)
         recover(desk)
         assert {"strange", SMALL[0], SMALL[2]} <= shown(desk, "dt=1" if waiting else unit), number
+        return waiting
+
+    every_call(play)
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_what_a_file_in_the_place_of_the_joined_one_has_taken_is_not_hidden_when_that_one_comes_back(is_killed):
+    """The one that the run had made was only moved away. It comes back in the recovery, or in the run itself."""
+
+    def play(number):
+        desk, made = a_desk(), []
+
+        def move_then_put(desk):
+            made.append(joined_name(desk))
+            move(desk, f"dt=1/{made[0]}", "away.parquet")
+            put_strange(desk, made[0])
+
+        def come_back():
+            # Not before it has left, nor if all was put back.
+            if made and made[0] in files_of(desk):
+                move(desk, f"dt=1/{made[0]}", "dt=1/other.parquet")
+                move(desk, "away.parquet", f"dt=1/{made[0]}")
+
+        def compact():
+            desk.compact(where="dt = '1'")
+
+        if is_killed:
+            kill_after_strange_concat(desk, move_then_put, compact)
+        else:
+            at(desk, ["concat", "/dt=1/part"], lambda: move_then_put(desk))
+        with at_call(desk, {number: come_back}) as waiting:
+            (recover if is_killed else lambda _: compact())(desk)
+        desk.world.files.before_step = None
+        recover(desk)
+        recover(desk)
+        assert {"strange", SMALL[0], SMALL[2]} <= shown(desk, "dt=1"), number
         return waiting
 
     every_call(play)

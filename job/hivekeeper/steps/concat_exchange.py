@@ -74,6 +74,8 @@ class ConcatExchange:
         own = joined.find_own()
         if own is None:
             joined.require_gone()
+        else:
+            joined.require_joined(own)
         if not joined.is_wrong(own):
             joined.require_not_moved()
             return Exchanged(nothing_late=True)
@@ -116,6 +118,7 @@ class ConcatExchange:
         if not back.is_set_aside():
             own = joined.find_own()
             if own is not None:
+                joined.require_joined(own)
                 back.copy_out(own)
                 self._take(own.path, "file")
             taken = joined.find_taken()

@@ -84,7 +84,7 @@ class JoinedUnit:
         """The same unit where the file is that has what was joined, if nothing may be changed there, because that is no partition's place
         in the table; or live itself, if the file has another name there.
         """
-        if self.certificate is None or self.find_own() is not None or self._is_all_aside():
+        if self.certificate is None or self._is_known_in_live() or self._is_all_aside():
             return None
         path = self._find_joined()
         if path is None or is_below(path, self.run.control.top):
@@ -93,6 +93,15 @@ class JoinedUnit:
         if name == self.join.file and (place == self.unit.live or self._is_moved_to(place)):
             return None
         return self._at(place, name)
+
+    def _is_known_in_live(self) -> bool:
+        """Whether what live has at T's place tells all: it was joined, or the tail still waits for that. T alone may have come back there
+        after a substitute was joined.
+        """
+        own = self.find_own()
+        if own is None or self._is_joined(own):
+            return own is not None
+        return self.run.files.stat(self.in_live(self.join.tail)) is not None or self.is_aside()
 
     def _is_moved_to(self, place: str) -> bool:
         """Whether find_moved finds live there: not if T alone went to another partition."""
@@ -161,6 +170,19 @@ class JoinedUnit:
                 return names.join(place, name)
         return None
 
+    def require_joined(self, own: FileInfo) -> None:
+        """Raise FilesUnavailable if this is T without the sources, though they were joined: it came back to the place of its substitute just
+        now. The next recovery finds that one.
+        """
+        if not self._is_joined(own):
+            raise FilesUnavailable(f"{own.path}: it was moved just now")
+
+    def _require_no_substitute(self) -> None:
+        """Raise FilesUnavailable if one was joined, though T is in live: T came back just now. The next recovery finds that."""
+        path = self._find_substitute()
+        if path is not None:
+            raise FilesUnavailable(f"{path}: it was moved just now")
+
     def _find_path(self, file_id: int, name: str) -> Optional[str]:
         return self.run.find_path(file_id, self.in_live(name))
 
@@ -210,7 +232,9 @@ class JoinedUnit:
         if self.run.files.stat(names.join(self.ready, self.join.file)) is not None:
             return False
         if own is not None:
-            return own.length > self.made.head_bytes or own.file_id != self.made.file_id
+            if not self._is_joined(own):
+                self._require_no_substitute()
+            return self._is_joined(own)
         # It was put back, or overwritten: the sources tell.
         _, gone = manifests.find_present(self.unit.manifest, self.entries())
         return bool(gone)
@@ -224,6 +248,9 @@ class JoinedUnit:
         """T, if it is in live, or the file that has what was joined, because somebody had put it in T's place before."""
         found = self.run.files.stat(self.in_live(self.join.file))
         return found if found is not None and self.is_own(found) else None
+
+    def _is_joined(self, own: FileInfo) -> bool:
+        return own.length > self.made.head_bytes or own.file_id != self.made.file_id
 
     def find_taken(self) -> Optional[FileInfo]:
         return self.run.files.stat(self.taken("file"))

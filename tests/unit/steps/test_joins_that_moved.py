@@ -834,6 +834,24 @@ def test_a_file_that_took_the_place_of_the_joined_one_of_a_rollback_is_found_whe
     assert {"strange", *SMALL} <= {*rows(desk, "dt=9"), *rows_aside(desk)}
 
 
+def test_a_file_that_was_joined_in_place_of_the_joined_one_is_found_when_that_one_is_back():
+    """The one that the run had made was only moved away, and is at its place again: without rows, and without a tail."""
+    desk = a_desk()
+    writer, made = desk.world.files.writer, []
+
+    def move_then_put(desk):
+        made.append(joined_name(desk))
+        writer.rename_into(desk.live(f"dt=1/{made[0]}"), desk.live("dt=2/away.parquet"))
+        put_strange(desk, made[0])
+
+    kill_after_strange_concat(desk, move_then_put, lambda: desk.compact(where="dt = '1'"))
+    writer.rename_into(desk.live(f"dt=1/{made[0]}"), desk.live("dt=1/other.parquet"))
+    writer.rename_into(desk.live("dt=2/away.parquet"), desk.live(f"dt=1/{made[0]}"))
+    desk.recover()
+    assert {"strange", SMALL[0], SMALL[2]} <= {*rows(desk), *rows_aside(desk)}
+    assert made[0] not in files_of(desk)
+
+
 def test_a_source_that_was_renamed_is_no_file_that_was_joined():
     """The joined file and its tail were deleted before the concat, and the sources have other names."""
     desk = a_desk()
