@@ -14,7 +14,7 @@ from hivekeeper import names
 from hivekeeper.model import Block, FileInfo, Unit
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.eligibility import is_below
-from hivekeeper.ports import FilesUnavailable
+from hivekeeper.ports import FilesUnavailable, NoPermission
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
@@ -159,7 +159,11 @@ class JoinedUnit:
         place, files = self._find_directory(), self.run.files
         if place is None:
             return None
-        seen = files.look([place])[place]
+        try:
+            seen = files.look([place])[place]
+        except NoPermission:
+            # Like one that was moved where this user may not go.
+            return None
         if seen.file_id != self._directory_id:
             raise FilesUnavailable(f"{place}: it was moved just now")
         ids = {entry.name: entry.file_id for entry in seen.entries}

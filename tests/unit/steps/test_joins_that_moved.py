@@ -852,6 +852,18 @@ def test_a_file_that_was_joined_in_place_of_the_joined_one_is_found_when_that_on
     assert made[0] not in files_of(desk)
 
 
+def test_a_directory_that_was_closed_after_it_was_moved_away_is_not_looked_into():
+    """A recovery would never end, though another one is at its place."""
+    desk = a_desk()
+    desk.kill_before(["entry.json"], lambda: desk.compact(where="dt = '1'"))
+    desk.world.files.writer.rename_into(desk.live("dt=1"), desk.live("parked"))
+    desk.world.files.writer.make_directory(desk.live("dt=1"))
+    desk.world.files.namespace.unreadable.add(desk.live("parked"))
+    (table,) = desk.recover().tables
+    assert table.problem is None
+    assert desk.run_directories() == []
+
+
 def test_a_source_that_was_renamed_is_no_file_that_was_joined():
     """The joined file and its tail were deleted before the concat, and the sources have other names."""
     desk = a_desk()
