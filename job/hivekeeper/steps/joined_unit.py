@@ -239,6 +239,10 @@ class JoinedUnit:
             if not self._is_joined(own):
                 self._require_no_substitute()
             return self._is_joined(own)
+        taken = self.find_taken()
+        if taken is not None and self.is_own(taken) and self._is_joined(taken):
+            # It is being put back. Sources that are there came back, or are copies of what it had.
+            return True
         # It was put back, or overwritten: the sources tell.
         _, gone = manifests.find_present(self.unit.manifest, self.entries())
         return bool(gone)

@@ -864,6 +864,41 @@ def test_a_directory_that_was_closed_after_it_was_moved_away_is_not_looked_into(
     assert desk.run_directories() == []
 
 
+def kill_in_put_back_of_replaced(desk, words, command, sources):
+    """Somebody moves all sources away just before a concat and puts others there; the command is killed before the step of these words."""
+
+    def replace_then_wait():
+        for name in sources:
+            desk.world.files.writer.rename_into(desk.live(f"dt=1/{name}"), desk.live(f"dt=2/former-{name}"))
+            desk.world.files.writer.add(desk.live(f"dt=1/{name}"), DataFile((f"new in {name}",)), 777)
+        at(desk, words, lambda: desk.world.files.die_after(0))
+
+    at(desk, ["concat", "/dt=1/part"], replace_then_wait)
+    with suppress(Killed):
+        command()
+        raise AssertionError("nothing was put back")
+    survive(desk)
+
+
+@pytest.mark.parametrize("words", [["rename_exact", "copy-1 "], ["delete_tree", "ready/u"]])
+@pytest.mark.parametrize("is_rollback", [True, False])
+def test_what_came_to_the_place_of_sources_is_not_lost_where_these_come_back_while_it_is_put_back(is_rollback, words):
+    """All sources are there, as if nothing had been joined, but the joined file is aside with what it took instead of them."""
+    desk = a_desk()
+    if is_rollback:
+        desk.compact(where="dt = '1'")
+    sources = [name for name in files_of(desk) if name != "large.parquet"]
+    kill_in_put_back_of_replaced(desk, words, desk.rollback if is_rollback else lambda: desk.compact(where="dt = '1'"), sources)
+    for name in sources:
+        there = desk.live(f"dt=1/{name}")
+        if name in files_of(desk):
+            desk.world.files.writer.rename_into(there, desk.live(f"dt=2/new-{name}"))
+        desk.world.files.writer.rename_into(desk.live(f"dt=2/former-{name}"), there)
+    desk.recover()
+    assert {f"new in {name}" for name in sources} <= {*rows(desk), *rows(desk, "dt=2"), *rows_aside(desk)}
+    assert set(ALL) <= set(rows(desk))
+
+
 def test_a_source_that_was_renamed_is_no_file_that_was_joined():
     """The joined file and its tail were deleted before the concat, and the sources have other names."""
     desk = a_desk()
