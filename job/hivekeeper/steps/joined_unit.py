@@ -8,7 +8,7 @@ Reads only.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import FrozenSet, Iterable, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, Iterable, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo, Unit
@@ -151,7 +151,7 @@ class JoinedUnit:
         if path is not None and is_below(path, self.run.control.top):
             return path
         found = self.run.files.stat(path) if path is not None else None
-        is_joined = found is not None and found.file_id == self.made.file_id and self._has_taken(blocks_of(self.run.files, found))
+        is_joined = found is not None and found.file_id == self.made.file_id and self._has_taken(found, blocks_of(self.run.files, found))
         return path if is_joined else self._find_substitute() or path
 
     def _find_substitute(self) -> Optional[str]:
@@ -167,12 +167,16 @@ class JoinedUnit:
         if seen.file_id != self._directory_id:
             raise FilesUnavailable(f"{place}: it was moved just now")
         ids = {entry.name: entry.file_id for entry in seen.entries}
-        parts = {source.file_id: blocks for source, blocks in zip(self.unit.manifest, self.join.blocks)}
-        parts.update({self.made.tail_id: self.made.tail, self.made.beside_id: self.made.beside})
+        parts = self._find_parts()
         for name, blocks in files.blocks(place, ids=ids).items():
             if self.join.has_taken(self.made, blocks, parts.get(ids.get(name, 0), ())):
                 return names.join(place, name)
         return None
+
+    def _find_parts(self) -> Dict[int, Tuple[Block, ...]]:
+        """The blocks of what T was to take, by the id of the file that has them until then."""
+        parts = {source.file_id: blocks for source, blocks in zip(self.unit.manifest, self.join.blocks)}
+        return {**parts, self.made.tail_id: self.made.tail, self.made.beside_id: self.made.beside}
 
     def require_joined(self, own: FileInfo) -> None:
         """Raise FilesUnavailable if this is T without the sources, though they were joined: it came back to the place of its substitute just
@@ -266,10 +270,11 @@ class JoinedUnit:
     def is_own(self, found: FileInfo) -> bool:
         if found.file_id == self.made.file_id:
             return True
-        return self._has_taken(blocks_of(self.run.files, found))
+        return self._has_taken(found, blocks_of(self.run.files, found))
 
-    def _has_taken(self, blocks: Iterable[Block]) -> bool:
-        return self.join.has_taken(self.made, blocks)
+    def _has_taken(self, file: FileInfo, blocks: Iterable[Block]) -> bool:
+        """A source may lie at T's place, too."""
+        return self.join.has_taken(self.made, blocks, self._find_parts().get(file.file_id, ()))
 
     def has_planned_blocks(self) -> bool:
         path = self.in_live(self.join.file)
@@ -288,7 +293,7 @@ class JoinedUnit:
         blocks, planned = blocks_of(self.run.files, own), self.join.planned_blocks(self.made)
         if blocks == planned:
             return not self._shows_copy(own)
-        return self._has_taken(blocks) and not is_changed_later(blocks, planned)
+        return self._has_taken(own, blocks) and not is_changed_later(blocks, planned)
 
     def _shows_copy(self, file: FileInfo) -> bool:
         assert self.certificate is not None

@@ -899,6 +899,22 @@ def test_what_came_to_the_place_of_sources_is_not_lost_where_these_come_back_whi
     assert set(ALL) <= set(rows(desk))
 
 
+def test_a_source_at_the_place_of_the_joined_file_is_not_put_back_in_its_place():
+    """The joined file, which took another one by mistake, has another name. Else no recovery ever ended."""
+    desk = a_desk()
+    desk.compact(where="dt = '1'")
+    (source,) = (name for name in files_of(desk) if names.may_be_joined(name))
+    kill_in_put_back_of_replaced(desk, ["dress", "/ready/u"], desk.rollback, [source])
+    name = joined_name(desk)
+    desk.world.files.writer.rename_into(desk.live(f"dt=1/{name}"), desk.live("dt=1/other.parquet"))
+    desk.world.files.writer.rename_into(desk.live(f"dt=2/former-{source}"), desk.live(f"dt=1/{name}"))
+    desk.recover()
+    (table,) = desk.recover().tables
+    assert table.problem is None
+    assert f"new in {source}" in rows_aside(desk)
+    assert name in files_of(desk)
+
+
 def test_a_source_that_was_renamed_is_no_file_that_was_joined():
     """The joined file and its tail were deleted before the concat, and the sources have other names."""
     desk = a_desk()
