@@ -180,8 +180,9 @@ class ConcatExchange:
         return found is not None
 
     def _is_withdrawn(self) -> bool:
-        """Whether the tail is aside; takes it out of live if it is there."""
-        return self.joined.is_aside() or self._take(self.joined.in_live(self.joined.join.tail), "tail")
+        """Whether nothing was joined, because the tail is aside; takes it out of live if it is there."""
+        joined = self.joined
+        return joined.is_aside() or (self._take(joined.in_live(joined.join.tail), "tail") and joined.is_aside())
 
     def _take(self, path: str, part: str) -> bool:
         """Whether it was there. Raises Fenced if another run took this one over."""

@@ -219,12 +219,18 @@ class JoinedUnit:
     # ---- the tail
 
     def is_aside(self) -> bool:
-        """Whether the tail is not in live and was not joined, or what was joined has been put back or set aside."""
+        """Whether the tail is not in live and nothing was joined, or what was joined has been put back or set aside."""
         if self.certificate is None:
             return True
         ready, aside = self._look_aside()
         # `ready` stays when its files leave it: without it they were never there, or are given up.
-        return not ready or not aside.isdisjoint([names.join(self.ready, self.join.tail), self.taken("tail")])
+        if not ready:
+            return True
+        if aside.isdisjoint([names.join(self.ready, self.join.tail), self.taken("tail")]):
+            return False
+        # Another file may have been joined in the tail's place; not while T waits.
+        waits = names.join(self.ready, self.join.file) in aside
+        return waits or not any(map(self._has_joined, [self.find_own(), self.find_taken()]))
 
     def _look_aside(self) -> Tuple[bool, FrozenSet[str]]:
         """Whether the unit's `ready` is there, and the paths in it and in `taken`. Raises Fenced."""
@@ -243,8 +249,7 @@ class JoinedUnit:
             if not self._is_joined(own):
                 self._require_no_substitute()
             return self._is_joined(own)
-        taken = self.find_taken()
-        if taken is not None and self.is_own(taken) and self._is_joined(taken):
+        if self._has_joined(self.find_taken()):
             # It is being put back. Sources that are there came back, or are copies of what it had.
             return True
         # It was put back, or overwritten: the sources tell.
@@ -263,6 +268,9 @@ class JoinedUnit:
 
     def _is_joined(self, own: FileInfo) -> bool:
         return own.length > self.made.head_bytes or own.file_id != self.made.file_id
+
+    def _has_joined(self, file: Optional[FileInfo]) -> bool:
+        return file is not None and self.is_own(file) and self._is_joined(file)
 
     def find_taken(self) -> Optional[FileInfo]:
         return self.run.files.stat(self.taken("file"))

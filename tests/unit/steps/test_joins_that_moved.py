@@ -915,6 +915,34 @@ def test_a_source_at_the_place_of_the_joined_file_is_not_put_back_in_its_place()
     assert name in files_of(desk)
 
 
+@pytest.mark.parametrize("words", [["copy_part"], ["rename_exact", "copy-"], ["delete_tree", "ready/u"]])
+@pytest.mark.parametrize("is_rollback", [True, False])
+def test_no_rows_are_lost_where_the_tail_was_joined_under_another_name_and_is_back(is_rollback, words):
+    """Another file was at its place in the concat. That it is in live says nothing then."""
+    desk = a_desk()
+    if is_rollback:
+        desk.compact(where="dt = '1'")
+    writer, tails = desk.world.files.writer, []
+
+    def replace_tail():
+        (tail,) = (name for name in files_of(desk) if names.is_hidden(name))
+        tails.append(tail)
+        writer.rename_into(desk.live(f"dt=1/{tail}"), desk.live("dt=2/away"))
+        writer.add(desk.live(f"dt=1/{tail}"), DataFile(("strange",)), 777)
+        at(desk, words, lambda: desk.world.files.die_after(0))
+
+    at(desk, ["concat", "/dt=1/part"], replace_tail)
+    with suppress(Killed):
+        (desk.rollback if is_rollback else lambda: desk.compact(where="dt = '1'"))()
+        raise AssertionError("nothing was put back")
+    survive(desk)
+    writer.rename_into(desk.live("dt=2/away"), desk.live(f"dt=1/{tails[0]}"))
+    desk.recover()
+    desk.recover()
+    assert {"strange", *ALL} <= {*rows(desk), *rows_aside(desk)}
+    assert [name for name in files_of(desk) if names.is_hidden(name)] == []
+
+
 def test_a_source_that_was_renamed_is_no_file_that_was_joined():
     """The joined file and its tail were deleted before the concat, and the sources have other names."""
     desk = a_desk()
