@@ -179,8 +179,8 @@ class JoinedUnit:
         return {**parts, self.made.tail_id: self.made.tail, self.made.beside_id: self.made.beside}
 
     def require_joined(self, own: FileInfo) -> None:
-        """Raise FilesUnavailable if this is T without the sources, though they were joined: it came back to the place of its substitute just
-        now. The next recovery finds that one.
+        """Raise FilesUnavailable if this is T without the sources, though they were joined: it came back just now to the place of its
+        substitute, which the next recovery finds.
         """
         if not self._is_joined(own):
             raise FilesUnavailable(f"{own.path}: it was moved just now")
