@@ -78,8 +78,8 @@ MUTATIONS = {
     ),
     "taking the tail away": Mutation(
         JOINS,
-        'or self._take(self.joined.in_live(self.joined.join.tail), "tail")',
-        "or self.run.files.stat(self.joined.in_live(self.joined.join.tail)) is not None",
+        'self._take(joined.in_live(joined.join.tail), "tail") and joined.is_aside()',
+        "self.run.files.stat(joined.in_live(joined.join.tail)) is not None",
         "joined: pause, recover",
         most=1,
     ),
