@@ -6,14 +6,16 @@ trailing slash (`hdfs://nn:8020/a b/dt=x%2Fy`, `file:/a b`). Times are milliseco
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Collection, Mapping, NamedTuple, Optional, Tuple
+from dataclasses import dataclass, field, replace
+from typing import Collection, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from urllib.parse import quote
 
 from hivekeeper.names import RunId, UnitNumber
 
 # Mode of a new file that only its owner may read.
 OWNER_ONLY = 0o600
+# Characters of any text that a table's owner chooses, such as its columns or the query of a view, that are told of it.
+MOST_TOLD = 2**16
 
 
 class FileInfo(NamedTuple):
@@ -181,6 +183,11 @@ class Storage:
     serde_parameters: Mapping[str, str] = field(default_factory=dict)
 
 
+# For units whose definition was judged; shared, because there may be a million of them.
+NOT_TOLD: Mapping[str, str] = {}
+STORAGE_NOT_TOLD = Storage("", "", "")
+
+
 @dataclass(frozen=True)
 class CatalogueTable:
     """A table of the catalogue, `database.table`, as the metastore must have it: external, in Parquet, at `location`.
@@ -234,6 +241,32 @@ class Table:
     def partitioned(self) -> bool:
         return bool(self.partition_columns)
 
+    def outlined(self) -> Table:
+        """What is told of a table that is done. A command over many tables keeps that of all, and their owners choose the rest."""
+        return replace(
+            self,
+            storage=replace(self.storage, serde_parameters={}),
+            columns=_shorten(self.columns),
+            partition_columns=_shorten(self.partition_columns),
+            parameters={},
+            bucket_columns=(),
+            sort_columns=(),
+            skewed_columns=(),
+            view_text=self.view_text[: MOST_TOLD + 1],
+        )
+
+
+def _shorten(columns: Sequence[Column]) -> Tuple[Column, ...]:
+    """The first columns, with so much of their names and types that no more is told of all of them together."""
+    kept: List[Column] = []
+    left = MOST_TOLD
+    for column in columns:
+        if left < 0:
+            break
+        kept.append(Column(column.name[: MOST_TOLD + 1], column.type[: MOST_TOLD + 1]))
+        left -= len(column.name) + len(column.type)
+    return tuple(kept)
+
 
 @dataclass(frozen=True)
 class Partition:
@@ -256,6 +289,10 @@ class Unit:
     live: str
     storage: Storage
     parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def outlined(self) -> Unit:
+        """As `Table.outlined`."""
+        return replace(self, storage=STORAGE_NOT_TOLD, parameters=NOT_TOLD)
 
     @property
     def label(self) -> str:

@@ -15,7 +15,7 @@ from hivekeeper import __version__
 from hivekeeper.catalogue.columns import BUCKETS, CATALOGUE, DEFAULT_SEGMENT, GENERAL, RUNS, VIEWS, Component
 from hivekeeper.config.settings import JOINED, Settings
 from hivekeeper.errors import Refused
-from hivekeeper.model import Table
+from hivekeeper.model import MOST_TOLD, Table
 from hivekeeper.plan import sizing
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis
 from hivekeeper.plan.unchanged import KnownUnit, judged_by, lengths_from, lengths_text
@@ -31,7 +31,7 @@ Filter = Tuple[str, ...]
 EXCHANGED = (Outcome.SWAPPED, Outcome.ROLLED_BACK, Outcome.OVERWRITTEN)
 
 # Of one cell, in characters; names in the metastore are far shorter.
-MOST_TEXT = 2**16
+MOST_TEXT = MOST_TOLD
 
 VIEW_KINDS = ("VIRTUAL_VIEW", "MATERIALIZED_VIEW")
 

@@ -87,10 +87,11 @@ def _define(defined: Dict[str, DefinedTable], home: str, context: Context, table
         every = find_units(context.cluster, table)
     if reason:
         return _refused(context, table, reason)
-    units = tuple(unit for unit in every if wanted is None or wanted(unit.values))
+    # All tables are held until the image is read.
+    units = tuple(unit.outlined() for unit in every if wanted is None or wanted(unit.values))
     elsewhere = tuple(unit.live for unit in every if not eligibility.is_inside(table, unit))
     refused = eligibility.refuse_units(table, every)
-    defined[table.full_name] = DefinedTable(table, control, settings, units, refused, elsewhere)
+    defined[table.full_name] = DefinedTable(table.outlined(), control, settings, units, refused, elsewhere)
     return TableOutcome(table.full_name)
 
 

@@ -107,7 +107,8 @@ def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[Tabl
         outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000, spent=dict(cluster.spent))
         code = f" code={outcome.problem.code.code}" if outcome.problem else ""
         log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.full_name, outcome.code, code, outcome.seconds)
-        # What is told at the end is about all tables together, which may have more files than there is memory for.
+        # What is told at the end is about all tables together, which may have more files, and longer definitions, than there is memory for.
+        outcome = outcome.without_definitions()
         outcomes.append(outcome if context.keeps_files else outcome.without_listings())
     return outcomes
 

@@ -224,6 +224,9 @@ class ObservedTable:
         threshold = sizing.threshold_bytes(self.settings.block_bytes, self.settings.ratio_threshold)
         return replace(self, units=tuple(unit.without_listing(threshold) for unit in self.units))
 
+    def without_definitions(self) -> ObservedTable:
+        return replace(self, table=self.table.outlined(), units=tuple(replace(unit, unit=unit.unit.outlined()) for unit in self.units))
+
     @property
     def unchanged(self) -> int:
         """How many units were not looked at, because the catalogue knows them."""

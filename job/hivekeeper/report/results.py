@@ -170,6 +170,10 @@ class TableOutcome:
         """A command keeps the outcomes of all its tables until its end."""
         return replace(self, observed=self.observed.without_listings()) if self.observed else self
 
+    def without_definitions(self) -> TableOutcome:
+        """For the same reason."""
+        return replace(self, observed=self.observed.without_definitions()) if self.observed else self
+
     @property
     def row_group_count(self) -> int:
         return sum(len(one.groups) for found in self.row_groups.values() for one in found)

@@ -1,0 +1,76 @@
+"""A command over many tables does not keep what their owners wrote into their definitions: it tells all results at its end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper.catalogue.columns import TABLES, VIEWS
+from hivekeeper.catalogue.rows import MOST_TEXT, Actor, Level, rows_of
+from hivekeeper.commands.analyze import analyze
+from hivekeeper.commands.analyze_image import analyze_image
+from hivekeeper.commands.backup import back_up
+from hivekeeper.commands.compact_swap import compact_swap
+from hivekeeper.model import Column, Selection, Storage
+from support.builders import a_table
+from support.contexts import a_context
+from support.images import image
+from support.world import World
+
+RUN = "20260101t020304z-0000"
+MUCH = 2**20
+EVERYTHING = Selection(databases=("sales",))
+
+
+def much(of):
+    return {of: "x" * MUCH}
+
+
+def a_world():
+    world = World()
+    table = a_table(["dt"], parameters=much("of the table"))
+    table = replace(table, storage=replace(table.storage, serde_parameters=much("of its SerDe")))
+    world.add_table(table, {"dt=1": [1000] * 3, "dt=2": [1000]})
+    for partition in list(world.catalog.partitions["sales.events"].values()):
+        storage = Storage(**{**vars(partition.storage), "serde_parameters": much("of a partition's SerDe")})
+        world.catalog.put_partition("sales.events", replace(partition, parameters=much("of a partition"), storage=storage))
+    wide = a_table(name="wide", parameters=much("of the other table"))
+    world.add_table(replace(wide, columns=(*wide.columns, Column("s", f"struct<{'x' * MUCH}:int>"))), {"": [1000] * 3})
+    view = replace(a_table(name="a_view", kind="VIRTUAL_VIEW", location=""), view_text="y" * MUCH)
+    world.add_table(view, {})
+    return world
+
+
+def run(command, world, **more):
+    return command(a_context(world.cluster, EVERYTHING, RUN, **more))
+
+
+@pytest.mark.parametrize("keeps_files", [False, True])
+@pytest.mark.parametrize("command", [analyze, compact_swap, back_up])
+def test_a_result_does_not_hold_the_texts_of_definitions(command, keeps_files):
+    result = run(command, a_world(), keeps_files=keeps_files)
+    assert len(result.tables) == 3
+    assert len(repr(result)) < MUCH
+
+
+def test_nor_does_the_survey_of_an_image(tmp_path):
+    path, world = tmp_path / "image.tsv", a_world()
+    path.write_bytes(image([], ["/", "/warehouse"]))
+    result = run(lambda context: analyze_image(context, str(path), is_remote=False), world)
+    assert len(result.tables) == 3
+    assert len(repr(result)) < MUCH
+
+
+@pytest.mark.parametrize("component", [TABLES, VIEWS])
+def test_the_catalogue_tells_as_much_as_before(component, monkeypatch):
+    actor, level = Actor("etl", "edge1", ""), Level.of("partition")
+
+    def told():
+        result = run(analyze, a_world())
+        return [row for outcome in result.tables if outcome.observed for row in rows_of(component, result, outcome, actor, level)]
+
+    short = told()
+    monkeypatch.setattr("hivekeeper.model.MOST_TOLD", 2 * MUCH)
+    assert short == told()
+    assert any(len(str(cell)) > MOST_TEXT for row in short for cell in row)
