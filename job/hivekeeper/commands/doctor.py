@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from itertools import islice
 from typing import Callable, ContextManager, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 from hivekeeper import names
@@ -153,16 +154,31 @@ def _examine_tables(probes: Probes, subject: Subject, possible: bool) -> Iterato
     if not possible:
         yield Check("table", SKIP, f"needs {', '.join(NEEDED_FOR_TABLES)}")
         return
-    tables: List[Table] = []
+    opened: List[selection.SelectedTables] = []
 
     def find() -> List[Check]:
-        found = selection.SelectedTables(probes.cluster(), selected, subject.backup_prefix)
-        tables.extend(found)
-        return [Check("table", FIX, why.what, why.next, MACHINE, name, why.code.code) for name, why in found.absent.items()]
+        opened.append(selection.SelectedTables(probes.cluster(), selected, subject.backup_prefix))
+        return []
 
     yield from _ask("table", find)
-    for table in tables:
-        yield from _examine_table(probes, table, subject)
+    for found in opened:
+        yield from _examine_each(probes, iter(found), subject)
+        yield from (Check("table", FIX, why.what, why.next, MACHINE, name, why.code.code) for name, why in found.absent.items())
+
+
+def _examine_each(probes: Probes, tables: Iterator[Table], subject: Subject) -> Iterator[Check]:
+    """One after the other: all definitions of several databases may be too much to be held."""
+    taken: List[Table] = []
+
+    def take() -> List[Check]:
+        taken.extend(islice(tables, 1))
+        return []
+
+    while True:
+        yield from _ask("table", take)
+        if not taken:
+            return
+        yield from _examine_table(probes, taken.pop(), subject)
 
 
 def _examine_table(probes: Probes, table: Table, subject: Subject) -> Iterator[Check]:

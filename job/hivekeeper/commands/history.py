@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from typing import Optional, Protocol, Sequence, Tuple, TypeVar
 
@@ -26,7 +27,9 @@ from hivekeeper.runlog.history import History
 from hivekeeper.runlog.manifests import Extent
 from hivekeeper.runlog.run_files import CLEANUP, absolute
 from hivekeeper.steps import identity
-from hivekeeper.steps.observe import find_lives, look_at
+from hivekeeper.steps.observe import TooManyEntries, find_lives, look_at
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -111,10 +114,16 @@ def _of_wanted(each: Sequence[About], wanted: Optional[WantedName]) -> Tuple[Abo
 
 
 def find_quarantined(cluster: Cluster, table: Table, history: History, settings: Settings) -> Tuple[Quarantine, ...]:
-    """The units that compact-swap currently skips: those quarantined by the log whose files are unchanged."""
+    """The units that compact-swap currently skips: those quarantined by the log whose files are unchanged. None if all their files are
+    too many to be held: then most have come since.
+    """
     found = quarantine.find_quarantined(history, table_id(table), settings, cluster.clock.now_ms())
     lives = [absolute(one.streak.live, table.location) for one in found]
-    seen = look_at(cluster.files.look, lives)
+    try:
+        seen = look_at(cluster.files.look, lives, settings.max_files)
+    except TooManyEntries:
+        log.warning("table=%s step=find-quarantined reason='they have more than %d files'", table.full_name, settings.max_files)
+        return ()
     extents = [Extent.of(entry for entry in seen[live].entries if not entry.is_dir) for live in lives]
     return tuple(one for one, extent in zip(found, extents) if extent == one.streak.source)
 

@@ -318,3 +318,20 @@ def test_a_program_reads_every_finding_with_its_place(world):
     assert written["command"] == "doctor"
     wrong = [check for check in written["checks"] if check["level"] == "fix"]
     assert [(check["name"], check["table"], check["place"]) for check in wrong] == [("table", "sales.evnts", "machine")]
+
+
+def test_the_definitions_of_a_database_are_read_when_those_of_the_one_before_are_checked(world, monkeypatch):
+    """Each may have as many as fit into memory."""
+    world.catalog.databases.add("web")
+    world.add_table(replace(a_table(name="clicks", location="hdfs://nn/warehouse/web/clicks"), database="web"), {"": [1]})
+    probes, read, tables = HealthyProbes(world), [], type(world.metastore).tables
+
+    def note(self, database, names):
+        read.append((database, probes.asked.get("room")))
+        return tables(self, database, names)
+
+    monkeypatch.setattr(type(world.metastore), "tables", note)
+    result = examine(probes, "sales.events", "web.clicks")
+    assert ("web", ("hdfs://nn/warehouse/sales/events",)) in read
+    assert ("web", None) not in read
+    assert [check.table for check in result.checks if check.name == "table"] == ["sales.events", "web.clicks"]

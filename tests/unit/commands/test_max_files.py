@@ -98,3 +98,18 @@ def test_what_was_recovered_is_told_although_the_table_has_too_many_files():
     (table,) = desk.recover().tables
     assert table.recovered != ()
     assert table.problem.code is Code.TOO_MANY_FILES
+
+
+def test_files_that_came_to_a_unit_in_quarantine_are_not_listed_to_their_end_by_history(monkeypatch):
+    desk = a_desk(45)
+    desk.world.rows.fail = lambda _batch: "disk is full"
+    for _ in range(3):
+        desk.compact(where="dt = '1'")
+        desk.world.files.namespace.advance(86_400_000)
+    assert len(desk.history().tables[0].quarantined) == 1
+    for number in range(100):
+        desk.world.add_file(f"{desk.live('dt=1')}/{number}.parquet", [str(number)])
+    counts = listed(monkeypatch)
+    (table,) = desk.history().tables
+    assert sum(counts) <= 46
+    assert (len(table.log), table.quarantined, table.problem) == (3, (), None)
