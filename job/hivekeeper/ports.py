@@ -676,6 +676,8 @@ class Cluster:
     time_zone: str
     # Whose records are read besides our own.
     trusted_owners: Tuple[str, ...] = ()
+    # A step of a run lists no more of the table's directories at once: by then somebody may have put millions of files there.
+    most_listed: int = ALL
     # Cache of parsed log entries, by listed file: entries never change.
     log_entries: Dict[FileInfo, Any] = field(default_factory=dict, repr=False, compare=False)
     # Seconds that each step of the current table has taken (steps/timing.py).

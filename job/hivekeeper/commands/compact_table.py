@@ -286,7 +286,7 @@ def swap_batch(
     """Steps 4 to 7 for the proved units of a batch, under Hive's own lock where that works."""
     staged = [unit for unit in batch.units if unit.number in certificates]
     proved = [known.units[unit.number - 1] for unit in staged]
-    rights = attributes.RightsOfLive(run.files, run.cluster.clock, list(zip(proved, staged)), plan.attributes)
+    rights = attributes.RightsOfLive(run.cluster, list(zip(proved, staged)), plan.attributes)
 
     def swap_one(unit: PlannedUnit) -> UnitResult:
         result = swap.swap_unit(run, unit, certificates[unit.number], partial(rights.why_changed, unit.number))

@@ -18,7 +18,7 @@ from hivekeeper.jail import Jail, confine
 from hivekeeper.model import Table
 from hivekeeper.names import RunId
 from hivekeeper.plan.analysis import ObservedTable
-from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, NoPermission, RowsError
+from hivekeeper.ports import ALL, Cluster, FilesError, MetastoreUnavailable, NoPermission, RowsError
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.runlog.history import History, LoggedRun
@@ -117,7 +117,13 @@ def attempt(context: Context, table: Table, work: Work) -> TableOutcome:
     cluster = context.cluster
     try:
         require_time(cluster, table)
-        own = replace(confine(cluster, Jail.of(cluster.files, table)), trusted_owners=context.settings_for(table.full_name).trusted_owners)
+        settings = context.settings_for(table.full_name)
+        own = replace(
+            confine(cluster, Jail.of(cluster.files, table)),
+            trusted_owners=settings.trusted_owners,
+            # What leaves live and what comes in.
+            most_listed=min(ALL, 2 * settings.max_files),
+        )
         return work(replace(context, cluster=own), table)
     except HivekeeperError as error:
         return TableOutcome(table.full_name, problem=error.reason)

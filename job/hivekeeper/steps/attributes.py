@@ -14,10 +14,10 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, Snapshot, StageUnit
 from hivekeeper.names import UnitNumber
 from hivekeeper.plan import file_rights
-from hivekeeper.ports import Clock, Files, NoPermission, SourceMissing
+from hivekeeper.ports import Cluster, Files, NoPermission, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.observe import ask_where_allowed, look_at
+from hivekeeper.steps.observe import TooManyEntries, ask_where_allowed, look_at
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,9 @@ MORE_XATTRS = Reason(
 RIGHTS_AT_ONCE = 200
 # For so many units one answer serves, and for so long.
 UNITS_AT_ONCE, MOST_AGE_MS = 50, 10_000
+CROWDED = Reason(
+    Code.CHANGED_MEANWHILE, "so many files came to it, or to partitions that were looked at with it, that their rights were not looked at"
+)
 RIGHTS_CHANGED = Reason(Code.CHANGED_MEANWHILE, "the rights of its directory, or of files in it, were changed")
 
 
@@ -126,10 +129,9 @@ class RightsOfLive:
     `units` are exchanged in this order; `wanted` are the attributes of their copies.
     """
 
-    def __init__(
-        self, files: Files, clock: Clock, units: Sequence[Tuple[PlannedUnit, StageUnit]], wanted: Mapping[UnitNumber, Attributes]
-    ) -> None:
-        self._files, self._clock, self._units, self._wanted = files, clock, units, wanted
+    def __init__(self, cluster: Cluster, units: Sequence[Tuple[PlannedUnit, StageUnit]], wanted: Mapping[UnitNumber, Attributes]) -> None:
+        self._files, self._clock, self._most = cluster.files, cluster.clock, cluster.most_listed
+        self._units, self._wanted = units, wanted
         self._why: Dict[UnitNumber, Optional[Reason]] = {}
         self._asked_ms = 0.0
 
@@ -143,12 +145,15 @@ class RightsOfLive:
 
     def _ask(self, some: Sequence[Tuple[PlannedUnit, StageUnit]]) -> Dict[UnitNumber, Optional[Reason]]:
         """Also where a directory is closed to this user by now."""
-        found, denied = ask_where_allowed(self._compare, some)
+        try:
+            found, denied = ask_where_allowed(self._compare, some)
+        except TooManyEntries:
+            return {unit.number: CROWDED for unit, _ in some}
         return {**found, **{unit.number: Reason(Code.NO_PERMISSION, why) for (unit, _), why in denied}}
 
     def _compare(self, some: Sequence[Tuple[PlannedUnit, StageUnit]]) -> Dict[UnitNumber, Optional[Reason]]:
         lives = list(dict.fromkeys(unit.live for unit, _ in some))
-        seen = look_at(self._files.look, lives)
+        seen = look_at(self._files.look, lives, self._most)
         now = self._files.attributes(lives, {live: snapshot.file_id for live, snapshot in seen.items()})
         found: Dict[UnitNumber, Optional[Reason]] = {}
         for unit, staged in some:

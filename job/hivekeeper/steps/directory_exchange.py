@@ -12,14 +12,14 @@ from typing import Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
-from hivekeeper.model import FileInfo, Unit
+from hivekeeper.model import FileInfo, Snapshot, Unit
 from hivekeeper.plan import eligibility
 from hivekeeper.ports import Files, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, look_at_leaving
+from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, look_at_leaving, why_too_many
 from hivekeeper.steps.exchange import Exchanged, Picture
 from hivekeeper.steps.leftovers import look_inside, without_empty_staging
 from hivekeeper.steps.run_directory import Run, fenced
@@ -90,14 +90,16 @@ class DirectoryExchange:
 
     def picture(self) -> Picture:
         live, top = self.unit.live, self.run.paths.top
-        seen = self.run.files.look([live, self.incoming, self.left, top])
+        seen = self.run.files.look([live, self.incoming, self.left, top], self.run.cluster.most_listed)
         if not seen[top].exists:
             raise fenced(self.run)
+        self._require_whole(sum(len(one.entries) for one in seen.values()))
         entries = seen[live].entries if seen[live].exists else None
         departed = without_empty_staging(self.run.files, seen[self.left].entries)
         return Picture(seen[self.left].exists, departed, seen[self.incoming].exists, entries)
 
     def holds(self, expected: Mapping[str, int], entries: Sequence[FileInfo]) -> bool:
+        self._require_whole(len(entries))
         return manifests.holds(expected, entries)
 
     def bring_in(self) -> None:
@@ -122,10 +124,17 @@ class DirectoryExchange:
 
     def settle_live(self) -> Tuple[FileInfo, ...]:
         live = self.unit.live
+        seen = self.run.files.look([live], self.run.cluster.most_listed)[live]
         # A table may have become another engine's since it was exchanged first.
-        if eligibility.refuse_table(self.run.table):
-            return self.run.files.look([live])[live].entries
-        return lift_nested(self.run.files, live)
+        if why_too_many(self.run, len(seen.entries)) or eligibility.refuse_table(self.run.table):
+            return seen.entries
+        return lift_nested(self.run.files, live, seen)
+
+    def _require_whole(self, entries: int) -> None:
+        """Raise NeedsInvestigation if a listing may be only a part: it cannot tell whether live holds what it must."""
+        why = why_too_many(self.run, entries)
+        if why:
+            raise needs_investigation(self.run, self.unit, why.code, why.what)
 
     def _bring(self, source: str, with_recreated: bool = False) -> None:
         """Rename to live; a directory that a writer created there meanwhile is set aside, each time under a new name.
@@ -273,13 +282,12 @@ def _move_entries(run: Run, entries: Sequence[FileInfo], target: str) -> Sequenc
     return taken
 
 
-def lift_nested(files: Files, live: str) -> Tuple[FileInfo, ...]:
+def lift_nested(files: Files, live: str, seen: Snapshot) -> Tuple[FileInfo, ...]:
     """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries.
 
     Unless there are so many that it would take hours, or anything else lies in it: no committer leaves that, and then the unit is refused
     for its sub-directories.
     """
-    seen = files.look([live])[live]
     nested = _find_liftable(files, live, eligibility.find_committed(seen))
     for entries in nested.values():
         for entry in entries:

@@ -22,7 +22,7 @@ from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import backup_tables, places, table_log
-from hivekeeper.steps.observe import look_at
+from hivekeeper.steps.observe import look_at, refused_if_too_many
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,9 @@ def update_sizes(run: Run, units: Sequence[UnitResult], with_rows: bool) -> None
     lives = {unit.planned.name: unit.planned.live for unit in units if unit.outcome.resized or unit.late_files}
     if not lives:
         return
-    seen = look_at(run.files.look, list(dict.fromkeys(lives.values())))
+    most = run.cluster.most_listed
+    with refused_if_too_many(run.table, most):
+        seen = look_at(run.files.look, list(dict.fromkeys(lives.values())), most)
     known = _find_inside(run, units, seen.values())
     sizes: Dict[str, Tuple[int, int]] = {}
     for name, live in lives.items():

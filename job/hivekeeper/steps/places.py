@@ -20,7 +20,7 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.observe import find_existing, look_at, qualify_all
+from hivekeeper.steps.observe import find_existing, look_at, qualify_all, refused_if_too_many
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.whereabouts import usable_until
 
@@ -228,7 +228,7 @@ def _outcome_of(why: Reason) -> Outcome:
 def explain(run: Run, result: UnitResult, why: Reason) -> Reason:
     """The reason, with the places of the unit's files."""
     planned, backup = result.planned, run.paths.unit("retired", result.planned.number)
-    seen = run.files.look([planned.live, backup])
+    seen = run.files.look([planned.live, backup], 0)
     there = [f"its files are in {planned.live}"] if seen[planned.live].exists else []
     there += [f"the old ones in {backup}" if there else f"its files are in {backup}"] if seen[backup].exists else []
     advice = "nothing, if it was dropped on purpose" if result.outcome is Outcome.DROPPED_MEANWHILE else ADVICE
@@ -253,7 +253,9 @@ def _restore(run: Run, units: Sequence[UnitResult], found: Places) -> Set[UnitNu
     """The units that are in the metastore again."""
     numbers = {number for number, why in found.changed.items() if why.code is Code.DROPPED}
     dropped = [unit for unit in units if unit.planned.number in numbers and unit.outcome.touched] if discovers(run.table) else []
-    seen = look_at(run.files.look, list(dict.fromkeys(unit.planned.live for unit in dropped)))
+    most = run.cluster.most_listed
+    with refused_if_too_many(run.table, most):
+        seen = look_at(run.files.look, list(dict.fromkeys(unit.planned.live for unit in dropped)), most)
     back = [unit.planned for unit in dropped if manifests.holds(_expected(unit), seen[unit.planned.live].entries)]
     for planned in back:
         if run.cluster.metastore.add_partition(run.table, planned.partition):

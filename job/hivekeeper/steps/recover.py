@@ -38,7 +38,7 @@ from hivekeeper.steps import (
     swap,
 )
 from hivekeeper.steps.exchange import Exchange
-from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all
+from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
 from hivekeeper.steps.run_directory import Returned, Run
 from hivekeeper.steps.whereabouts import Whereabouts
 
@@ -157,7 +157,9 @@ def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
 def _knows_live(run: Run, plan: RunPlan) -> bool:
     """Whether live is empty, or holds a file of the manifest or of the proof, for each unit."""
     certificates = store.read_certificates(run.cluster, run.paths, plan)
-    seen = look_at(run.files.look, [unit.live for unit in plan.units])
+    most = run.cluster.most_listed
+    with refused_if_too_many(run.table, most):
+        seen = look_at(run.files.look, [unit.live for unit in plan.units], most)
     for unit in plan.units:
         files = eligibility.data_files(seen[unit.live])
         proved = certificates.get(unit.number)
@@ -352,7 +354,7 @@ def lift_leftovers(files: Files, swapped: Container[str], units: Iterable[Tuple[
         committed = eligibility.find_committed(seen) if unit.name in swapped else ()
         if not committed:
             continue
-        left = {entry.path for entry in directory_exchange.lift_nested(files, unit.live)}
+        left = {entry.path for entry in directory_exchange.lift_nested(files, unit.live, seen)}
         is_lifted = any(entry.path not in left for entry in committed)
         lifted += [unit.label] if is_lifted else []
         reason = (

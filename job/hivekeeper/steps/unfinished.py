@@ -34,7 +34,7 @@ def needs_investigation(run: Run, unit: PlannedUnit, code: Code, why: str) -> Ne
     """The error of a unit that cannot be settled; it lists the directories that exist."""
     states = [run.paths.unit(state, unit.number) for state in UNIT_STATES]
     places = [unit.live, *states, run.paths.state("recreated")]
-    seen = run.files.look(places)
+    seen = run.files.look(places, 0)
     there = [place for place in places if seen[place].exists]
     return NeedsInvestigation(
         f"{unit.label}: {why}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from hivekeeper.steps import observe
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import FakeFiles
+from support.fakes.rows import DataFile
 from support.world import World
 
 UNITS = {f"dt={number}": [1000] * 10 for number in range(4)}
@@ -113,3 +115,65 @@ def test_files_that_came_to_a_unit_in_quarantine_are_not_listed_to_their_end_by_
     (table,) = desk.history().tables
     assert sum(counts) <= 46
     assert (len(table.log), table.quarantined, table.problem) == (3, (), None)
+
+
+def put_many(desk, unit, number=400):
+    """As whoever renames a directory of so many files to its place does at once."""
+    for nth in range(number):
+        desk.world.files.writer.add(f"{desk.live(unit)}/x{nth}.parquet", DataFile((str(nth),)), 10)
+
+
+def when(desk, words, act):
+    """Let another program act once, just before the first step with these words."""
+
+    def begin(what):
+        if all(word in what for word in words):
+            desk.world.files.before_step = None
+            act()
+
+    desk.world.files.before_step = begin
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["stage", "/ready/u00002"], {"dt=0": "given-up", "dt=1": "given-up", "dt=2": "given-up", "dt=3": "given-up"}),
+        (["/retired/u00001"], {"dt=0": "swapped", "dt=1": "given-up", "dt=2": "swapped", "dt=3": "swapped"}),
+        (["/retired/u00002"], {"dt=0": "swapped", "dt=1": "put-back", "dt=2": "swapped", "dt=3": "swapped"}),
+    ],
+)
+def test_files_that_come_during_a_run_are_not_listed_to_their_end(words, found, monkeypatch):
+    desk, before = a_desk(45), a_desk(45).world.rows_of("sales.events")
+    when(desk, words, lambda: put_many(desk, "dt=1"))
+    monkeypatch.setattr(observe, "LOOK_AT_FIRST", 1)
+    monkeypatch.setattr(observe, "ENTRIES_AT_ONCE", 10)
+    counts = listed(monkeypatch)
+    result = desk.compact()
+    assert max(counts) <= 91
+    assert outcomes(result) == found
+    monkeypatch.undo()
+    assert desk.world.rows_of(desk.table) == before + Counter(map(str, range(400)))
+
+
+def test_files_that_came_after_a_swap_are_not_counted_to_their_end_for_the_metastore(monkeypatch):
+    desk = a_desk(45)
+    when(desk, ["/retired/u00004"], lambda: put_many(desk, "dt=1"))
+    monkeypatch.setattr(observe, "LOOK_AT_FIRST", 1)
+    monkeypatch.setattr(observe, "ENTRIES_AT_ONCE", 10)
+    counts = listed(monkeypatch)
+    assert set(outcomes(desk.compact()).values()) == {"swapped"}
+    assert max(counts) <= 91
+
+
+def test_files_that_came_while_a_run_lay_killed_are_not_listed_to_their_end(monkeypatch):
+    desk = a_desk(45)
+    before = desk.world.rows_of(desk.table)
+    desk.kill_before(["rename_exact", "/ready/u00001 "], lambda: desk.compact(where="dt = '1'"))
+    put_many(desk, "dt=1")
+    counts = listed(monkeypatch)
+    assert code_of(desk.recover()) is Code.CHANGED_MEANWHILE
+    assert max(counts) <= 91
+    monkeypatch.undo()
+    desk.settings = replace(desk.settings, max_files=1000)
+    assert code_of(desk.recover()) is None
+    assert desk.world.rows_of(desk.table) == before + Counter(map(str, range(400)))
