@@ -148,7 +148,7 @@ class Code(Coded):
         "more than 10,000 hidden files or directories in the table's root or between it and a unit, or 200,000 in all such directories: "
         "they are listed before each swap, because writers' are among them. Partitions count if the name of their column begins with "
         "one of `._+-`. Or more than 200,000 beside an unpartitioned table whose directory Hive moves with its name, as one of them may be "
-        "its control directory",
+        "its control directory. Or more than 100 empty ones in a partition, each of which a swap would make again",
         "find out who makes them, and remove them",
     )
     TOO_MANY_FILES = (

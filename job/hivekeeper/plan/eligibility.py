@@ -41,6 +41,8 @@ _FOREIGN = frozenset([*FOREIGN_LOGS, "data", ".hoodie_partition_metadata", "_orc
 
 # Of hidden entries above one unit, which are listed before each swap. A healthy table has a handful, or a few in each directory.
 MOST_HIDDEN = 10_000
+# Of a unit's markers. A swap makes each again beside the output, one call after the other.
+MOST_MARKERS = 100
 
 # Parquet summary files describe the old files; readers take the schema from them, so they must not stay (hazards 2.1).
 SUMMARY_FILES = frozenset(["_metadata", "_common_metadata"])
@@ -236,6 +238,10 @@ def refuse_directory(snapshot: Snapshot) -> Optional[Reason]:
         reason = _refuse_subdirectory(entry) if entry.is_dir else _refuse_file(entry)
         if reason:
             return reason
+    markers = len(marker_files(snapshot))
+    if markers > MOST_MARKERS:
+        what = f"it has {markers} empty hidden files, more than {MOST_MARKERS}, each of which would be made again"
+        return Reason(Code.TOO_MANY_HIDDEN, what, "find out who makes them, and remove them")
     return None
 
 

@@ -601,3 +601,18 @@ def test_what_a_writer_of_another_user_writes_in_the_gap_is_merged_whatever_its_
     assert desk.compact().code is Exit.DONE
     before["late"] += 1
     assert desk.world.rows_of(desk.table) == before
+
+
+@pytest.mark.parametrize(("markers", "outcome"), [(100, "swapped"), (101, "refused")])
+def test_a_unit_with_too_many_markers_is_refused_because_each_costs_calls(markers, outcome):
+    """A swap makes each of them again, and a scheduler waits for one or two."""
+    desk = a_desk("dt=1", "dt=2")
+    for nth in range(markers):
+        desk.world.files.writer.add(f"{desk.live('dt=1')}/_mark{nth}", "")
+    age(desk)
+    made = []
+    desk.world.files.before_step = lambda what: made.append(what) if what.startswith("write_new") and "/_mark" in what else None
+    result = desk.compact()
+    assert {unit.name: unit.outcome.code for unit in result.tables[0].units} == {"dt=1": outcome, "dt=2": "swapped"}
+    assert len({what.split()[1] for what in made}) == (markers if outcome == "swapped" else 0)
+    assert code_of(result) is (Code.TOO_MANY_HIDDEN if outcome == "refused" else None)
