@@ -45,10 +45,12 @@ def ask(run: Run, units: Sequence[PlannedUnit]) -> Places:
     return _ask_for_partitions(run, table, units) if table.partitioned else Places()
 
 
-def _find_table(run: Run) -> Tuple[Optional[Table], Optional[Reason]]:
-    """The run's table as it is now, under another name if it was renamed; and why it is not at its place."""
+def _find_table(run: Run, anew: bool = True) -> Tuple[Optional[Table], Optional[Reason]]:
+    """The run's table as it is now, under another name if it was renamed; and why it is not at its place. `anew`: if not, its new name may
+    be known only a minute later, because all tables of its database are read for that.
+    """
     own = run.table
-    found = require_readable(run.cluster.metastore.tables(own.database, [own.name]).get(own.name)) or _find_renamed(run)
+    found = require_readable(run.cluster.metastore.tables(own.database, [own.name]).get(own.name)) or _find_renamed(run, anew)
     if found is None:
         return None, Reason(Code.TABLE_GONE, "the table is not in the metastore any more: it was dropped, or renamed into another database")
     if found.create_time != own.create_time:
@@ -59,15 +61,35 @@ def _find_table(run: Run) -> Tuple[Optional[Table], Optional[Reason]]:
     return found, None
 
 
-def _find_renamed(run: Run) -> Optional[Table]:
-    """The table in the same database with the run's creation time and the same shape; None if there are none or several."""
-    own, metastore = run.table, run.cluster.metastore
-    try:
-        others = metastore.tables(own.database, metastore.table_names(own.database)).values() if own.create_time else ()
-    except KeyError:
-        return None
-    alike = [one for one in others if _definition(one) == _definition(own) and BACKUP_OF not in one.parameters]
+def _find_renamed(run: Run, anew: bool) -> Optional[Table]:
+    """The table in the same database with the run's creation time and the same shape; None if there are none or several.
+
+    Raises FilesUnavailable if it is renamed again and again, and the run has looked for what was moved too long.
+    """
+    known, clock = run.whereabouts, run.cluster.clock
+    began_ms = clock.monotonic_ms()
+    is_usable = not anew and began_ms <= known.new_names_until_ms
+    alike = _find_alike(run, known.new_names) if is_usable else []
+    if not is_usable or len(alike) < len(known.new_names):
+        if not anew:
+            known.require_time(run.table.full_name)
+        alike = _find_alike(run, None)
+        known.new_names = tuple(one.name for one in alike)
+        known.new_names_until_ms = usable_until(clock, began_ms)
+        known.spent_ms += clock.monotonic_ms() - began_ms
     return alike[0] if len(alike) == 1 else None
+
+
+def _find_alike(run: Run, among: Optional[Sequence[str]]) -> List[Table]:
+    """Those of these tables that may be the run's; None for all of its database."""
+    own, metastore = run.table, run.cluster.metastore
+    if not own.create_time:
+        return []
+    try:
+        others = metastore.tables(own.database, metastore.table_names(own.database) if among is None else among)
+    except KeyError:
+        return []
+    return [one for one in others.values() if _definition(one) == _definition(own) and BACKUP_OF not in one.parameters]
 
 
 def _definition(table: Table) -> Tuple[object, ...]:
@@ -103,7 +125,7 @@ def find_at(run: Run, former: PlannedUnit, place: str) -> Optional[Unit]:
     The metastore is asked for its former name, and for the name that the directory has. That it has a partition there of another name, with
     a location of its own, may be known only a minute later, because all are read for that.
     """
-    table, why = _find_table(run)
+    table, why = _find_table(run, anew=False)
     if table is None or why or not table.partitioned or not is_below(place, run.table.location):
         return None
     likely = [former.name, *_names_of(table, place[len(run.table.location) + 1 :])]
@@ -118,7 +140,7 @@ def is_left(run: Run, unit: PlannedUnit) -> bool:
     """Whether the metastore has no partition at a unit's live any more. One that got another name, as those of external tables do without
     their directory, may be known only a minute later.
     """
-    table, why = _find_table(run)
+    table, why = _find_table(run, anew=False)
     if table is None or why:
         return True
     if not table.partitioned or _find_named(run, table, [unit.name], unit.live):

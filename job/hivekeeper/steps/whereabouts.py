@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Dict, Mapping, Optional
+from typing import Dict, Mapping, Optional, Tuple
 
 from hivekeeper.model import Partition
 from hivekeeper.ports import Clock, Files, FilesUnavailable, NoPermission
@@ -22,7 +22,8 @@ class Whereabouts:
     """What a run has found out about things that may have been moved. All of it is only a hint where to look: whoever may write to a table
     can move thousands of its files, and each of them again meanwhile.
 
-    `former`: by id the paths of all that a run may have to look for. `partitions`: by their directories. Both may be used until a time.
+    `former`: by id the paths of all that a run may have to look for. `partitions`: by their directories; `new_names`: those that its table
+    may have by now. What was found may be used until a time.
     """
 
     most_ms: float = MOST_MS
@@ -33,6 +34,8 @@ class Whereabouts:
     paths_until_ms: float = -math.inf
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     partitions_until_ms: float = -math.inf
+    new_names: Tuple[str, ...] = ()
+    new_names_until_ms: float = -math.inf
 
     def find(self, files: Files, clock: Clock, near: str, file_id: int, former: str) -> Optional[str]:
         """Where it is now; None if it does not exist, or its place is not shown to this user. `near`: as for Files.find_paths. Raises
@@ -41,14 +44,18 @@ class Whereabouts:
         hint = self._find_hinted(files, file_id)
         if hint is not None:
             return hint
-        if self.spent_ms > self.most_ms:
-            raise FilesUnavailable(f"{former}: looking for what was moved has taken more than {self.most_ms / 60_000:.0f} minutes")
+        self.require_time(former)
         began_ms = clock.monotonic_ms()
         try:
             return self._find_at_once(files, clock, near, file_id) or self._find_alone(files, near, file_id, former)
         finally:
             # Also in vain: a cleanup goes on with the next file.
             self.spent_ms += clock.monotonic_ms() - began_ms
+
+    def require_time(self, former: str) -> None:
+        """Raise FilesUnavailable if the run has looked for too long."""
+        if self.spent_ms > self.most_ms:
+            raise FilesUnavailable(f"{former}: looking for what was moved has taken more than {self.most_ms / 60_000:.0f} minutes")
 
     def _find_hinted(self, files: Files, file_id: int) -> Optional[str]:
         hint = self.paths.get(file_id)

@@ -695,6 +695,59 @@ def test_what_takes_more_than_a_minute_is_not_read_again_for_each_joined_file(sl
     assert 0 < len(calls) < 5
 
 
+def test_a_table_that_is_renamed_again_while_a_cleanup_uses_its_new_name_is_found():
+    desk = a_desk()
+    units = many_joined(desk)
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    for unit in units:
+        (joined,) = (file for file in files_of(desk, unit) if names.may_be_joined(file))
+        desk.world.files.writer.rename_into(f"{desk.live(unit)}/{joined}", f"{desk.live('dt=8')}/{joined}")
+
+    def rename(what):
+        if what.startswith("cut ") and "/dt=8/" in what:
+            table, partitions = desk.world.table(desk.table), desk.world.partitions(desk.table)
+            desk.world.catalog.drop_table(desk.table)
+            desk.world.catalog.add_table(replace(table, name=f"{table.name}x"), partitions.values())
+            desk.table = f"sales.{table.name}x"
+
+    desk.world.files.before_step = rename
+    desk.cleanup()
+    desk.world.files.before_step = None
+    assert desk.log().standing == ()
+    assert {length for name, (length, _) in files_of(desk, "dt=8").items() if names.may_be_joined(name)} == {2000}
+
+
+@pytest.mark.parametrize("name", ["events2", None])
+def test_a_table_that_is_renamed_or_dropped_during_a_cleanup_is_not_looked_for_among_all_for_each_joined_file(name, monkeypatch):
+    """All definitions of its database are read for that, which may be many."""
+    desk, calls = a_desk(), []
+    units = many_joined(desk)
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    for unit in units:
+        (joined,) = (file for file in files_of(desk, unit) if names.may_be_joined(file))
+        desk.world.files.writer.rename_into(f"{desk.live(unit)}/{joined}", f"{desk.live('dt=8')}/{joined}")
+
+    def rename(what):
+        if what.startswith("cut "):
+            desk.world.files.before_step = None
+            table, partitions = desk.world.table(desk.table), desk.world.partitions(desk.table)
+            desk.world.catalog.drop_table(desk.table)
+            if name:
+                desk.world.catalog.add_table(replace(table, name=name), partitions.values())
+                desk.table = f"sales.{name}"
+            count_calls(monkeypatch, type(desk.world.metastore), "table_names", calls)
+
+    desk.world.files.before_step = rename
+    desk.cleanup()
+    monkeypatch.undo()
+    assert 0 < len(calls) < 5
+    if name:
+        desk.cleanup()
+        assert desk.log().standing == ()
+
+
 def test_a_joined_file_that_somebody_renamed_is_nobodys_backup_any_more():
     desk = a_desk()
     desk.compact(where="dt = '1'")
