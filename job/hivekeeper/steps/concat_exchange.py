@@ -26,6 +26,7 @@ from hivekeeper.steps.directory_exchange import move_file
 from hivekeeper.steps.exchange import Exchanged, Picture
 from hivekeeper.steps.joined_unit import JoinedUnit
 from hivekeeper.steps.run_directory import Run, require_own_directory
+from hivekeeper.steps.unfinished import look_whole
 
 # Who lists live while it has both T and its sources, and opens T last, may read their rows twice. Few readers list and open all within
 # this time, but a run may stall.
@@ -95,7 +96,7 @@ class ConcatExchange:
         left = is_aside or (not is_withdrawn and joined.has_sources(own))
         incoming = not left or is_aside or joined.is_wrong(own)
         joined.require_not_moved()
-        seen = self.run.files.look([self.unit.live])[self.unit.live]
+        seen = look_whole(self.run, self.unit, self.unit.live)
         if not incoming and own is None:
             joined.require_gone()
             joined.require_tail_gone()

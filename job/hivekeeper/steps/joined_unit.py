@@ -21,6 +21,7 @@ from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.places import find_at, is_left
 from hivekeeper.steps.put_back import PutBack, blocks_of
 from hivekeeper.steps.run_directory import Run, fenced
+from hivekeeper.steps.unfinished import look_whole
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class JoinedUnit:
         if place is None:
             return None
         try:
-            seen = files.look([place])[place]
+            seen = look_whole(self.run, self.unit, place)
         except NoPermission:
             # Like one that was moved where this user may not go.
             return None
@@ -257,7 +258,7 @@ class JoinedUnit:
         return bool(gone)
 
     def entries(self) -> Tuple[FileInfo, ...]:
-        return self.run.files.look([self.unit.live])[self.unit.live].entries
+        return look_whole(self.run, self.unit, self.unit.live).entries
 
     # ---- T
 

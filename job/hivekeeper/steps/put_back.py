@@ -25,7 +25,9 @@ from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.attributes import closed, dress, like
+from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.run_directory import Run
+from hivekeeper.steps.unfinished import look_whole
 
 # Of one run on a table, which copies them one after the other: some minutes.
 MOST_RETURNED = 2**36
@@ -72,7 +74,7 @@ class PutBack:
             # It is somebody's who had put it in T's place: they might not have read what it took.
             wanted = closed(wanted)
         dress(files, {ready: wanted}, "try")
-        seen, copies = files.look([self.unit.live])[self.unit.live], self._find_copies(ready)
+        seen, copies = look_whole(self.run, self.unit, self.unit.live), self._find_copies(ready)
         if all(entry.file_id != joined.file_id for entry in seen.entries):
             # It may have left with its directory, and another one have come to its place.
             raise SourceMissing(joined.path)
@@ -101,7 +103,7 @@ class PutBack:
 
         Whose name is taken stays aside: if the file there has replaced it, its rows must not come back.
         """
-        live = _Live(self.run.files, self.unit.live, *self._find_mark())
+        live = _Live(self.run, self.unit.live, *self._find_mark())
         for number, copy in sorted(self._find_copies(self._ready).items()):
             if number >= len(self._names) or not live.is_known(self._is_waiting):
                 break
@@ -195,8 +197,8 @@ class _Live:
     a million files, so it is listed only until the witness is found in it. From then on that is asked for by its name.
     """
 
-    def __init__(self, files: Files, path: str, directory: int, witness: int) -> None:
-        self._files, self._path, self._directory, self._witness = files, path, directory, witness
+    def __init__(self, run: Run, path: str, directory: int, witness: int) -> None:
+        self._run, self._path, self._directory, self._witness = run, path, directory, witness
         self._name = ""
 
     def is_known(self, is_waiting: Callable[[int], bool], just_moved: int = 0) -> bool:
@@ -205,8 +207,8 @@ class _Live:
             return False
         if self._name:
             return self._is_at(self._path, self._directory) and self._is_at(names.join(self._path, self._name), self._witness)
-        seen = self._files.look([self._path])[self._path]
-        if seen.file_id != self._directory:
+        seen = self._run.files.look([self._path], self._run.cluster.most_listed)[self._path]
+        if seen.file_id != self._directory or why_too_many(self._run, len(seen.entries)):
             return False
         found = next((entry.name for entry in seen.entries if entry.file_id == self._witness), "")
         if not found:
@@ -217,5 +219,5 @@ class _Live:
         return True
 
     def _is_at(self, path: str, file_id: int) -> bool:
-        found = self._files.stat(path)
+        found = self._run.files.stat(path)
         return found is not None and found.file_id == file_id

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation, Unusable
+from hivekeeper.model import Snapshot
 from hivekeeper.ports import FilesError, FilesUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.run_files import PlannedUnit
+from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.run_directory import Run
 
 MOST_TRIES = 4
@@ -28,6 +30,15 @@ def interrupted(run: Run, unit: PlannedUnit, error: FilesUnavailable, begun: boo
         state=MAY_BE_ABSENT if begun else "live is untouched; the next run undoes what was begun",
         next=f"fix the cause, then run again at once or: hivekeeper recover --table {quoting.shell(run.table.full_name)}",
     )
+
+
+def look_whole(run: Run, unit: PlannedUnit, directory: str) -> Snapshot:
+    """Raises NeedsInvestigation if so much has come to it that a listing may be only a part."""
+    seen = run.files.look([directory], run.cluster.most_listed)[directory]
+    why = why_too_many(run, len(seen.entries))
+    if why:
+        raise needs_investigation(run, unit, why.code, f"{directory}: {why.what}")
+    return seen
 
 
 def needs_investigation(run: Run, unit: PlannedUnit, code: Code, why: str) -> NeedsInvestigation:

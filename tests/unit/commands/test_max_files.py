@@ -10,6 +10,7 @@ import pytest
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from hivekeeper.steps import observe
+from support import joined_desk
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import FakeFiles
@@ -177,3 +178,46 @@ def test_files_that_came_while_a_run_lay_killed_are_not_listed_to_their_end(monk
     desk.settings = replace(desk.settings, max_files=1000)
     assert code_of(desk.recover()) is None
     assert desk.world.rows_of(desk.table) == before + Counter(map(str, range(400)))
+
+
+def put_many_in_joined(desk):
+    put_many(desk, "dt=1")
+    joined_desk.replace_one(desk)
+
+
+def kill_then_put_many(desk):
+    desk.kill_before(["concat", "/dt=1/part"], lambda: desk.compact(where="dt = '1'"))
+    put_many(desk, "dt=1")
+
+
+def put_many_then_compact(desk):
+    """The files that a join took by mistake are not put back then."""
+    when(desk, ["concat", "/dt=1/part"], lambda: put_many_in_joined(desk))
+    desk.compact(where="dt = '1'")
+
+
+def put_many_beside_the_copies(desk):
+    joined_desk.kill_in_put_back(desk, ["rename_exact", "/taken/"], lambda: desk.compact(where="dt = '1'"))
+    put_many(desk, "dt=1")
+
+
+def overwrite_with_many(desk):
+    desk.kill_before(["entry.json"], lambda: desk.compact(where="dt = '1'"))
+    for name in joined_desk.files_of(desk):
+        desk.world.files.writer.delete(desk.live(f"dt=1/{name}"))
+    put_many(desk, "dt=1")
+
+
+@pytest.mark.parametrize("put", [kill_then_put_many, put_many_then_compact, put_many_beside_the_copies, overwrite_with_many])
+def test_files_that_come_to_a_join_are_not_listed_to_their_end(put, monkeypatch):
+    desk = joined_desk.a_desk(max_files=20)
+    before = set(joined_desk.rows(desk))
+    counts = listed(monkeypatch)
+    put(desk)
+    assert code_of(desk.recover()) is Code.CHANGED_MEANWHILE
+    assert max(counts) <= 41
+    monkeypatch.undo()
+    desk.settings = replace(desk.settings, max_files=1000)
+    assert code_of(desk.recover()) is None
+    assert set(map(str, range(400))) <= set(joined_desk.rows(desk))
+    assert put is overwrite_with_many or before - {joined_desk.SMALL[1]} <= {*joined_desk.rows(desk), *joined_desk.rows_aside(desk)}

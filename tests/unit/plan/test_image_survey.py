@@ -270,7 +270,7 @@ def test_directories_that_are_nested_deeply_cost_work_that_grows_with_their_numb
     def nested(depth):
         return image([], [start + "/a" * number for number in range(depth)])
 
-    assert calls_for_an_image(nested(1000)) < 15 * calls_for_an_image(nested(100))
+    assert calls_for_an_image(nested(400)) < 15 * calls_for_an_image(nested(40))
 
 
 @pytest.mark.parametrize("piece", [1000, 10**5, 10**6])
