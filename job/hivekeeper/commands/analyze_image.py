@@ -87,11 +87,12 @@ def _define(defined: Dict[str, DefinedTable], home: str, context: Context, table
         every = find_units(context.cluster, table)
     if reason:
         return _refused(context, table, reason)
-    # All tables are held until the image is read.
-    units = tuple(unit.outlined() for unit in every if wanted is None or wanted(unit.values))
     elsewhere = tuple(unit.live for unit in every if not eligibility.is_inside(table, unit))
     refused = eligibility.refuse_units(table, every)
-    defined[table.full_name] = DefinedTable(table.outlined(), control, settings, units, refused, elsewhere)
+    # All tables are held until the image is read. Which exchange a unit gets depends on its format; that of those not refused is the table's.
+    table = table.outlined()
+    units = tuple(replace(unit.outlined(), storage=table.storage) for unit in every if wanted is None or wanted(unit.values))
+    defined[table.full_name] = DefinedTable(table, control, settings, units, refused, elsewhere)
     return TableOutcome(table.full_name)
 
 

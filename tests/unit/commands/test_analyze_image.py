@@ -67,6 +67,16 @@ def test_the_figures_are_those_of_a_listing_and_no_directory_is_listed(world, tm
     assert world.files.steps == 0
 
 
+def test_the_exchange_is_chosen_as_by_a_listing(world, tmp_path):
+    settings = Settings(exchange="files", read_by_llap=False)
+    path = write_image(world, tmp_path / "image.tsv")
+    selection = Selection(tables=("sales.events",))
+    listed = analyze(a_context(world.cluster, selection, RUN, settings=settings))
+    seen = analyze_image(a_context(world.cluster, selection, RUN, settings=settings), path, is_remote=False)
+    assert figures(seen) == figures(listed)
+    assert [unit.choice.exchange for unit in seen.tables[0].observed.units if unit.choice] == ["files", "files"]
+
+
 def test_text_and_units_are_those_of_a_listing(world, tmp_path):
     path = write_image(world, tmp_path / "image.tsv")
     listed = screen.render(analyze(a_context(world.cluster, Selection(databases=("sales",)), RUN)), partitions=True)
