@@ -83,7 +83,7 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     require_lock(run)
     clock_ms = ask_time(run)
     began_ms = run.cluster.clock.monotonic_ms()
-    seen = run.files.look([live, incoming], run.cluster.most_listed)
+    seen = run.files.look([live, incoming], run.most_listed([unit]))
     seen_above = run.files.look_hidden(above, eligibility.MOST_HIDDEN + 1)
     entries_above = [entry for directory in above for entry in seen_above[directory].entries]
     unsure = eligibility.find_unsure(entries_above, clock_ms, run.leftover_ms)
@@ -95,7 +95,8 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     if unit.join:
         # A swap takes markers along, so it knows them; a join leaves them where they are.
         entries = tuple(entry for entry in entries if entry.is_dir or entry.is_open or not manifests.is_marker(ManifestFile.of(entry)))
-    why = moved or gone or why_too_many(run, sum(len(one.entries) for one in seen.values())) or manifests.judge(unit.manifest, entries).why
+    crowd = why_too_many(run, unit, sum(len(one.entries) for one in seen.values()))
+    why = moved or gone or crowd or manifests.judge(unit.manifest, entries).why
     crowded = eligibility.too_many_hidden(eligibility.MOST_HIDDEN) if len(entries_above) > eligibility.MOST_HIDDEN else None
     busy = Reason(Code.WRITER_AT_WORK, f"a writer is at work in the table ({writer})") if writer else None
     return replace(checked, why=why or _find_closed(run, seen_above) or crowded or busy)
@@ -160,13 +161,14 @@ def look_at_leaving(run: Run, unit: PlannedUnit, checked: Checked, left: FileInf
     before = checked.seen[unit.live]
     if can_tell_alone(run, unit, checked) and manifests.is_untouched(before, left, checked.clock_ms, run.files.clock_grain_ms):
         return None
-    seen = run.files.look([left.path], run.cluster.most_listed)[left.path]
-    return why_too_many(run, len(seen.entries)) or manifests.judge(unit.manifest, without_empty_staging(run.files, seen.entries)).why
+    seen = run.files.look([left.path], run.most_listed([unit]))[left.path]
+    entries = without_empty_staging(run.files, seen.entries)
+    return why_too_many(run, unit, len(seen.entries)) or manifests.judge(unit.manifest, entries).why
 
 
-def why_too_many(run: Run, entries: int) -> Optional[Reason]:
+def why_too_many(run: Run, unit: PlannedUnit, entries: int) -> Optional[Reason]:
     """Why a listing that ended at the most that is listed is not used: it may be only a part."""
-    most = run.cluster.most_listed
+    most = run.most_listed([unit])
     if entries < most:
         return None
     return Reason(Code.CHANGED_MEANWHILE, f"so many files came to it that there are {most} or more")

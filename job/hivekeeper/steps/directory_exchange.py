@@ -23,7 +23,7 @@ from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, look_a
 from hivekeeper.steps.exchange import Exchanged, Picture
 from hivekeeper.steps.leftovers import look_inside, without_empty_staging
 from hivekeeper.steps.run_directory import Run, fenced
-from hivekeeper.steps.unfinished import needs_investigation
+from hivekeeper.steps.unfinished import needs_investigation, too_many
 
 log = logging.getLogger(__name__)
 
@@ -90,10 +90,12 @@ class DirectoryExchange:
 
     def picture(self) -> Picture:
         live, top = self.unit.live, self.run.paths.top
-        seen = self.run.files.look([live, self.incoming, self.left, top], self.run.cluster.most_listed)
+        seen = self.run.files.look([live, self.incoming, self.left, top], self.run.most_listed([self.unit]))
         if not seen[top].exists:
             raise fenced(self.run)
-        self._require_whole(sum(len(one.entries) for one in seen.values()))
+        if seen[self.left].exists:
+            # Else nothing has left live, whatever came to it.
+            self._require_whole(sum(len(one.entries) for one in seen.values()))
         entries = seen[live].entries if seen[live].exists else None
         departed = without_empty_staging(self.run.files, seen[self.left].entries)
         return Picture(seen[self.left].exists, departed, seen[self.incoming].exists, entries)
@@ -124,17 +126,17 @@ class DirectoryExchange:
 
     def settle_live(self) -> Tuple[FileInfo, ...]:
         live = self.unit.live
-        seen = self.run.files.look([live], self.run.cluster.most_listed)[live]
+        seen = self.run.files.look([live], self.run.most_listed([self.unit]))[live]
         # A table may have become another engine's since it was exchanged first.
-        if why_too_many(self.run, len(seen.entries)) or eligibility.refuse_table(self.run.table):
+        if why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
             return seen.entries
         return lift_nested(self.run.files, live, seen)
 
     def _require_whole(self, entries: int) -> None:
         """Raise NeedsInvestigation if a listing may be only a part: it cannot tell whether live holds what it must."""
-        why = why_too_many(self.run, entries)
+        why = why_too_many(self.run, self.unit, entries)
         if why:
-            raise needs_investigation(self.run, self.unit, why.code, why.what)
+            raise too_many(self.run, self.unit, why)
 
     def _bring(self, source: str, with_recreated: bool = False) -> None:
         """Rename to live; a directory that a writer created there meanwhile is set aside, each time under a new name.

@@ -209,13 +209,19 @@ def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, tries: int = 
     if tries >= MOST_TRIES:
         raise needs_investigation(exchange.run, exchange.unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause.what})")
     picture = exchange.means.picture()
-    holds = picture.live is not None and exchange.expected is not None and exchange.means.holds(exchange.expected, picture.live)
-    move = next_move(picture.left, picture.incoming, holds)
+    move = next_move(picture.left, picture.incoming, _holds(exchange, picture))
     try:
         return _take(exchange, move, picture, cause, cancelled)
     except FilesError as error:
         require_answers(error, tries + 1)
         return _settle(exchange, Reason(Code.CALL_FAILED, str(error)), cancelled, tries + 1)
+
+
+def _holds(exchange: Exchange, picture: Picture) -> bool:
+    """Asked only where it decides what is to be done: somebody may have put millions of files into live."""
+    if not picture.left or picture.incoming or picture.live is None or exchange.expected is None:
+        return False
+    return exchange.means.holds(exchange.expected, picture.live)
 
 
 def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cancelled: Outcome) -> UnitResult:

@@ -49,7 +49,7 @@ def update_sizes(run: Run, units: Sequence[UnitResult], with_rows: bool) -> None
     lives = {unit.planned.name: unit.planned.live for unit in units if unit.outcome.resized or unit.late_files}
     if not lives:
         return
-    most = run.cluster.most_listed
+    most = run.most_listed(unit.planned for unit in units)
     with refused_if_too_many(run.table, most):
         seen = look_at(run.files.look, list(dict.fromkeys(lives.values())), most)
     known = _find_inside(run, units, seen.values())

@@ -275,7 +275,7 @@ def _restore(run: Run, units: Sequence[UnitResult], found: Places) -> Set[UnitNu
     """The units that are in the metastore again."""
     numbers = {number for number, why in found.changed.items() if why.code is Code.DROPPED}
     dropped = [unit for unit in units if unit.planned.number in numbers and unit.outcome.touched] if discovers(run.table) else []
-    most = run.cluster.most_listed
+    most = run.most_listed(unit.planned for unit in units)
     with refused_if_too_many(run.table, most):
         seen = look_at(run.files.look, list(dict.fromkeys(unit.planned.live for unit in dropped)), most)
     back = [unit.planned for unit in dropped if manifests.holds(_expected(unit), seen[unit.planned.live].entries)]

@@ -103,7 +103,7 @@ class PutBack:
 
         Whose name is taken stays aside: if the file there has replaced it, its rows must not come back.
         """
-        live = _Live(self.run, self.unit.live, *self._find_mark())
+        live = _Live(self.run, self.unit, *self._find_mark())
         for number, copy in sorted(self._find_copies(self._ready).items()):
             if number >= len(self._names) or not live.is_known(self._is_waiting):
                 break
@@ -197,8 +197,8 @@ class _Live:
     a million files, so it is listed only until the witness is found in it. From then on that is asked for by its name.
     """
 
-    def __init__(self, run: Run, path: str, directory: int, witness: int) -> None:
-        self._run, self._path, self._directory, self._witness = run, path, directory, witness
+    def __init__(self, run: Run, unit: PlannedUnit, directory: int, witness: int) -> None:
+        self._run, self._unit, self._path, self._directory, self._witness = run, unit, unit.live, directory, witness
         self._name = ""
 
     def is_known(self, is_waiting: Callable[[int], bool], just_moved: int = 0) -> bool:
@@ -207,8 +207,8 @@ class _Live:
             return False
         if self._name:
             return self._is_at(self._path, self._directory) and self._is_at(names.join(self._path, self._name), self._witness)
-        seen = self._run.files.look([self._path], self._run.cluster.most_listed)[self._path]
-        if seen.file_id != self._directory or why_too_many(self._run, len(seen.entries)):
+        seen = self._run.files.look([self._path], self._run.most_listed([self._unit]))[self._path]
+        if seen.file_id != self._directory or why_too_many(self._run, self._unit, len(seen.entries)):
             return False
         found = next((entry.name for entry in seen.entries if entry.file_id == self._witness), "")
         if not found:

@@ -157,7 +157,7 @@ def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
 def _knows_live(run: Run, plan: RunPlan) -> bool:
     """Whether live is empty, or holds a file of the manifest or of the proof, for each unit."""
     certificates = store.read_certificates(run.cluster, run.paths, plan)
-    most = run.cluster.most_listed
+    most = run.most_listed(plan.units)
     with refused_if_too_many(run.table, most):
         seen = look_at(run.files.look, [unit.live for unit in plan.units], most)
     for unit in plan.units:

@@ -15,7 +15,7 @@ from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refus
 from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
 from hivekeeper.plan import recover
-from hivekeeper.ports import Cluster, Files, FilesError, Lock, SourceMissing
+from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import longest_entry, table_id
@@ -87,6 +87,14 @@ class Run:
     def find_path(self, file_id: int, former: str) -> Optional[str]:
         """Where a file or directory of the table is now, which was at `former`; see Whereabouts.find."""
         return self.whereabouts.find(self.files, self.cluster.clock, self.table.location, file_id, former)
+
+    def most_listed(self, units: Iterable[PlannedUnit]) -> int:
+        """How many entries of these units' directories are listed at once: so many may be only a part.
+
+        Twice what the plan has of them is as little as what it has: it may be that of a run for which `max_files` was higher.
+        """
+        planned = sum(len(unit.manifest) + len(unit.expected) for unit in units)
+        return min(ALL, max(self.cluster.most_listed, 2 * planned))
 
     def backup_path(self, unit: PlannedUnit) -> str:
         """Where the backup is that a rollback restores or a cleanup discards."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation, Unusable
 from hivekeeper.model import Snapshot
 from hivekeeper.ports import FilesError, FilesUnavailable
-from hivekeeper.reasons import Code
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.run_directory import Run
@@ -34,14 +36,26 @@ def interrupted(run: Run, unit: PlannedUnit, error: FilesUnavailable, begun: boo
 
 def look_whole(run: Run, unit: PlannedUnit, directory: str) -> Snapshot:
     """Raises NeedsInvestigation if so much has come to it that a listing may be only a part."""
-    seen = run.files.look([directory], run.cluster.most_listed)[directory]
-    why = why_too_many(run, len(seen.entries))
+    seen = run.files.look([directory], run.most_listed([unit]))[directory]
+    why = why_too_many(run, unit, len(seen.entries))
     if why:
-        raise needs_investigation(run, unit, why.code, f"{directory}: {why.what}")
+        raise too_many(run, unit, replace(why, what=f"{directory}: {why.what}"))
     return seen
 
 
-def needs_investigation(run: Run, unit: PlannedUnit, code: Code, why: str) -> NeedsInvestigation:
+def too_many(run: Run, unit: PlannedUnit, why: Reason) -> NeedsInvestigation:
+    """The error of a unit of which a listing may be only a part."""
+    return needs_investigation(
+        run,
+        unit,
+        why.code,
+        why.what,
+        "move away what does not belong there, or raise max_files and the driver's memory outside the JVM; then run: "
+        f"hivekeeper recover --table {quoting.shell(run.table.full_name)}",
+    )
+
+
+def needs_investigation(run: Run, unit: PlannedUnit, code: Code, why: str, next: str = "") -> NeedsInvestigation:
     """The error of a unit that cannot be settled; it lists the directories that exist."""
     states = [run.paths.unit(state, unit.number) for state in UNIT_STATES]
     places = [unit.live, *states, run.paths.state("recreated")]
@@ -51,5 +65,5 @@ def needs_investigation(run: Run, unit: PlannedUnit, code: Code, why: str) -> Ne
         f"{unit.label}: {why}",
         code=code,
         state="these directories are there: " + "; ".join(there),
-        next=f"compare them with {run.paths.plan} (docs/on-disk.md says what each one holds); nothing was deleted",
+        next=next or f"compare them with {run.paths.plan} (docs/on-disk.md says what each one holds); nothing was deleted",
     )

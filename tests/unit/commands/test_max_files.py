@@ -20,9 +20,9 @@ from support.world import World
 UNITS = {f"dt={number}": [1000] * 10 for number in range(4)}
 
 
-def a_desk(max_files, **settings):
+def a_desk(max_files, parameters=None, **settings):
     world = World()
-    world.add_table(a_table(["dt"], create_time=1_767_200_000), UNITS)
+    world.add_table(a_table(["dt"], create_time=1_767_200_000, parameters=parameters or {}), UNITS)
     world.files.namespace.advance(3_600_000)
     return Desk(world, max_files=max_files, backup_table=False, **settings)
 
@@ -221,3 +221,55 @@ def test_files_that_come_to_a_join_are_not_listed_to_their_end(put, monkeypatch)
     assert code_of(desk.recover()) is None
     assert set(map(str, range(400))) <= set(joined_desk.rows(desk))
     assert put is overwrite_with_many or before - {joined_desk.SMALL[1]} <= {*joined_desk.rows(desk), *joined_desk.rows_aside(desk)}
+
+
+@pytest.mark.parametrize("words", [["rename_exact", "/ready/u00002 "], ["/retired/u00003"], ["entry.json"]])
+def test_a_run_is_recovered_although_max_files_is_lower_by_now(words):
+    desk = a_desk(45)
+    before = desk.world.rows_of(desk.table)
+    desk.kill_before(words, desk.compact)
+    desk.settings = replace(desk.settings, max_files=3)
+    (table,) = desk.recover().tables
+    assert table.recovered != ()
+    assert desk.run_directories() != []
+    assert desk.world.rows_of(desk.table) == before
+
+
+@pytest.mark.parametrize("words", [["rename_exact", "/restoring/u00002 "], ["entry.json"]])
+def test_a_rollback_is_recovered_although_max_files_is_lower_by_now(words):
+    desk = a_desk(45)
+    before = desk.world.rows_of(desk.table)
+    desk.compact()
+    desk.kill_before(words, desk.rollback)
+    desk.settings = replace(desk.settings, max_files=3)
+    (table,) = desk.recover().tables
+    assert table.recovered != ()
+    assert desk.world.rows_of(desk.table) == before
+
+
+def test_a_partition_that_discovery_dropped_comes_back_although_max_files_is_lower_by_now():
+    desk = a_desk(45, parameters={"discover.partitions": "true"})
+    desk.kill_before(["rename_exact", "/ready/u00002 "], desk.compact)
+    desk.world.catalog.drop_partition("sales.events", "dt=1")
+    desk.settings = replace(desk.settings, max_files=3)
+    assert desk.recover().tables[0].recovered != ()
+    assert "dt=1" in desk.world.catalog.partitions["sales.events"]
+
+
+def test_a_run_that_was_killed_before_its_swaps_is_recovered_however_many_files_came():
+    desk = a_desk(45)
+    desk.kill_before(["/retired/u00001"], lambda: desk.compact(where="dt = '1'"))
+    put_many(desk, "dt=1")
+    (table,) = desk.recover().tables
+    assert table.recovered != ()
+    assert table.problem.code is Code.TOO_MANY_FILES
+
+
+@pytest.mark.parametrize("a_desk", [a_desk, lambda most: joined_desk.a_desk(max_files=most)])
+def test_who_has_to_look_at_a_run_is_told_that_max_files_helps(a_desk):
+    desk = a_desk(20)
+    desk.kill_before(["entry.json"], lambda: desk.compact(where="dt = '1'"))
+    put_many(desk, "dt=1")
+    (table,) = desk.recover().tables
+    assert table.problem.code is Code.CHANGED_MEANWHILE
+    assert "max_files" in table.problem.next
