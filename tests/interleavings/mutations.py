@@ -32,7 +32,7 @@ MACHINE, DIRECTORIES, JOINS = "steps/exchange.py", "steps/directory_exchange.py"
 MUTATIONS = {
     "the look after the first rename": Mutation(DIRECTORIES, LOOK, 'why = ""', "append slowly"),
     "the check before it": Mutation(MACHINE, OBJECTION, "why = exchange.object_to(checked.incoming)", "overwrite files"),
-    "carrying over": Mutation(DIRECTORIES, "late = move_late(self.run.files, self.unit, entries, expected)", "late = ()", "append"),
+    "carrying over": Mutation(DIRECTORIES, "late = move_late(self.run, self.unit, entries, expected)", "late = ()", "append"),
     "looking for late files among those that were checked": Mutation(
         DIRECTORIES, "nothing_late=self._is_long_settled(checked)", "nothing_late=True", "append"
     ),

@@ -264,7 +264,7 @@ def find_objection(run: Run, unit: PlannedUnit, held: str) -> Tuple[Optional[Rea
     late: Tuple[str, ...] = ()
     entries = run.files.look([held])[held].entries
     if expected and manifests.find_late(unit.manifest, entries):
-        late = move_late(run.files, unit, entries, expected)
+        late = move_late(run, unit, entries, expected)
         entries = run.files.look([held])[held].entries
     still_open = [entry.name for entry in entries if entry.is_open]
     if still_open:

@@ -117,7 +117,7 @@ class DirectoryExchange:
 
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
         entries = self.run.files.look([self.left])[self.left].entries
-        late = move_late(self.run.files, self.unit, entries, expected)
+        late = move_late(self.run, self.unit, entries, expected)
         # As late files: none of another table's directory.
         if manifests.is_of(self.unit.manifest, entries):
             return_staging(self.run.files, entries, self.unit.live)
@@ -130,7 +130,7 @@ class DirectoryExchange:
         # A table may have become another engine's since it was exchanged first.
         if why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
             return seen.entries
-        return lift_nested(self.run.files, live, seen)
+        return lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]))
 
     def _require_whole(self, entries: int) -> None:
         """Raise NeedsInvestigation if a listing may be only a part: it cannot tell whether live holds what it must."""
@@ -184,19 +184,20 @@ def move_file(files: Files, source: str, directory: str, name: str = "") -> str:
     )
 
 
-def move_late(files: Files, unit: PlannedUnit, entries: Sequence[FileInfo], expected: Mapping[str, int]) -> Tuple[str, ...]:
+def move_late(run: Run, unit: PlannedUnit, entries: Sequence[FileInfo], expected: Mapping[str, int]) -> Tuple[str, ...]:
     """Move complete files that the manifest does not know from a listing into live; returns their paths there.
 
     Only while live still holds the expected files: a later overwrite has replaced these rows as well. That is looked at before each file.
-    Where one look takes many calls, it serves for as many files, because anyone may have added a hundred thousand.
+    Where one look takes many calls, it serves for as many files, because anyone may have added a hundred thousand. If live has too many
+    by now, the others stay where they are.
     """
-    live, moved, sure_of = unit.live, [], 0
+    files, live, moved, sure_of = run.files, unit.live, [], 0
     # None of another table's directory, which somebody may rename to that path, but not read.
     late = manifests.find_late(unit.manifest, entries) if manifests.is_of(unit.manifest, entries) else ()
     for file in late:
         if not sure_of:
-            present = files.look([live])[live].entries
-            if not manifests.holds(expected, present):
+            present = files.look([live], run.most_listed([unit]))[live].entries
+            if why_too_many(run, unit, len(present)) or not manifests.holds(expected, present):
                 break
             sure_of = 1 + len(present) // LISTED_IN_ONE_CALL
         sure_of -= 1
@@ -284,8 +285,9 @@ def _move_entries(run: Run, entries: Sequence[FileInfo], target: str) -> Sequenc
     return taken
 
 
-def lift_nested(files: Files, live: str, seen: Snapshot) -> Tuple[FileInfo, ...]:
+def lift_nested(files: Files, live: str, seen: Snapshot, most: int) -> Tuple[FileInfo, ...]:
     """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries.
+    Of these, no more than `most` are listed.
 
     Unless there are so many that it would take hours, or anything else lies in it: no committer leaves that, and then the unit is refused
     for its sub-directories.
@@ -296,7 +298,7 @@ def lift_nested(files: Files, live: str, seen: Snapshot) -> Tuple[FileInfo, ...]
             move_file(files, entry.path, live)
     for directory in nested:
         files.remove_empty(directory)
-    return files.look([live])[live].entries if nested else seen.entries
+    return files.look([live], most)[live].entries if nested else seen.entries
 
 
 def _find_liftable(files: Files, live: str, committed: Sequence[FileInfo]) -> Mapping[str, Tuple[FileInfo, ...]]:

@@ -344,7 +344,7 @@ def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
         )
 
 
-def lift_leftovers(files: Files, swapped: Container[str], units: Iterable[Tuple[Unit, Snapshot]]) -> Tuple[str, ...]:
+def lift_leftovers(cluster: Cluster, swapped: Container[str], units: Iterable[Tuple[Unit, Snapshot]]) -> Tuple[str, ...]:
     """Move up directories that a committer at work during an earlier swap has renamed into live; returns the units concerned.
 
     Only in units that a run has swapped before: they had no sub-directory then.
@@ -354,7 +354,7 @@ def lift_leftovers(files: Files, swapped: Container[str], units: Iterable[Tuple[
         committed = eligibility.find_committed(seen) if unit.name in swapped else ()
         if not committed:
             continue
-        left = {entry.path for entry in directory_exchange.lift_nested(files, unit.live, seen)}
+        left = {entry.path for entry in directory_exchange.lift_nested(cluster.files, unit.live, seen, cluster.most_listed)}
         is_lifted = any(entry.path not in left for entry in committed)
         lifted += [unit.label] if is_lifted else []
         reason = (

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from hivekeeper.steps import observe
@@ -273,3 +274,49 @@ def test_who_has_to_look_at_a_run_is_told_that_max_files_helps(a_desk):
     (table,) = desk.recover().tables
     assert table.problem.code is Code.CHANGED_MEANWHILE
     assert "max_files" in table.problem.next
+
+
+def test_files_that_come_while_late_ones_are_carried_over_are_not_listed_to_their_end(monkeypatch):
+    desk = a_desk(45)
+    before = desk.world.rows_of(desk.table)
+
+    def come_late():
+        put_many(desk, "dt=1", 2)
+        when(desk, ["rename_exact", "/retired/u00001/x"], lambda: put_many(desk, "dt=1"))
+
+    when(desk, ["/retired/u00001"], come_late)
+    counts = listed(monkeypatch)
+    assert code_of(desk.compact(where="dt = '1'")) is Code.CHANGED_MEANWHILE
+    assert max(counts) <= 91
+    monkeypatch.undo()
+    desk.settings = replace(desk.settings, max_files=1000)
+    assert code_of(desk.recover()) is None
+    assert desk.world.rows_of(desk.table) == before + Counter([*map(str, range(400)), "0", "1"])
+
+
+def test_files_that_come_while_a_cleanup_moves_late_ones_to_live_are_not_listed_to_their_end(monkeypatch):
+    desk = a_desk(45)
+    before = desk.world.rows_of(desk.table)
+    desk.compact(where="dt = '1'")
+    (backup,) = desk.log().standing
+    for nth in range(2):
+        desk.world.add_file(names.join(desk.control.top, backup.place, f"x{nth}.parquet"), [str(nth)])
+    when(desk, ["rename_exact", "/held/u00001/x"], lambda: put_many(desk, "dt=1"))
+    counts = listed(monkeypatch)
+    (kept,) = desk.cleanup(replace(desk.settings, min_age_ms=0)).tables[0].backups
+    assert [why.code for _, why in kept.kept_units] == [Code.LATE_IN_BACKUP]
+    assert max(counts) <= 91
+    monkeypatch.undo()
+    assert desk.world.rows_of(desk.table) == before + Counter([*map(str, range(400)), "0"])
+
+
+def test_files_that_come_while_a_committed_directory_is_lifted_are_not_listed_to_their_end(monkeypatch):
+    desk = a_desk(45)
+    desk.compact(where="dt = '1'")
+    for nth in range(2):
+        desk.world.add_file(f"{desk.live('dt=1')}/job/y{nth}.parquet", [f"y{nth}"])
+    desk.world.files.namespace.advance(3_600_000)
+    when(desk, ["remove_empty", "/dt=1/job"], lambda: put_many(desk, "dt=1"))
+    counts = listed(monkeypatch)
+    assert code_of(desk.compact(where="dt = '1'")) is Code.TOO_MANY_FILES
+    assert max(counts) <= 91
