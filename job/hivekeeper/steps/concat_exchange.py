@@ -96,6 +96,9 @@ class ConcatExchange:
         left = is_aside or (not is_withdrawn and joined.has_sources(own))
         incoming = not left or is_aside or joined.is_wrong(own)
         joined.require_not_moved()
+        if not left and own is None:
+            # Nothing was joined, whatever live holds by now.
+            return Picture(left, (), incoming, None)
         seen = look_whole(self.run, self.unit, self.unit.live)
         if not incoming and own is None:
             joined.require_gone()

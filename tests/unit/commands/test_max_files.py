@@ -28,6 +28,10 @@ def a_desk(max_files, parameters=None, **settings):
     return Desk(world, max_files=max_files, backup_table=False, **settings)
 
 
+def a_joined_desk(max_files):
+    return joined_desk.a_desk(max_files=max_files)
+
+
 def listed(monkeypatch):
     """What is listed of live, call by call."""
     counts, look = [], FakeFiles.look
@@ -186,11 +190,6 @@ def put_many_in_joined(desk):
     joined_desk.replace_one(desk)
 
 
-def kill_then_put_many(desk):
-    desk.kill_before(["concat", "/dt=1/part"], lambda: desk.compact(where="dt = '1'"))
-    put_many(desk, "dt=1")
-
-
 def put_many_then_compact(desk):
     """The files that a join took by mistake are not put back then."""
     when(desk, ["concat", "/dt=1/part"], lambda: put_many_in_joined(desk))
@@ -209,7 +208,7 @@ def overwrite_with_many(desk):
     put_many(desk, "dt=1")
 
 
-@pytest.mark.parametrize("put", [kill_then_put_many, put_many_then_compact, put_many_beside_the_copies, overwrite_with_many])
+@pytest.mark.parametrize("put", [put_many_then_compact, put_many_beside_the_copies, overwrite_with_many])
 def test_files_that_come_to_a_join_are_not_listed_to_their_end(put, monkeypatch):
     desk = joined_desk.a_desk(max_files=20)
     before = set(joined_desk.rows(desk))
@@ -257,16 +256,32 @@ def test_a_partition_that_discovery_dropped_comes_back_although_max_files_is_low
     assert "dt=1" in desk.world.catalog.partitions["sales.events"]
 
 
-def test_a_run_that_was_killed_before_its_swaps_is_recovered_however_many_files_came():
-    desk = a_desk(45)
-    desk.kill_before(["/retired/u00001"], lambda: desk.compact(where="dt = '1'"))
+@pytest.mark.parametrize(
+    ("a_desk", "words"),
+    [
+        (a_desk, ["/retired/u00001"]),
+        (a_joined_desk, ["certificates"]),
+        (a_joined_desk, ["rename_exact", "/ready/u00001/"]),
+        (a_joined_desk, ["concat", "/dt=1/part"]),
+    ],
+)
+def test_a_run_that_was_killed_before_its_exchange_is_recovered_however_many_files_came(a_desk, words, monkeypatch):
+    desk = a_desk(20)
+    before = desk.world.rows_of(desk.table)
+    desk.kill_before(words, lambda: desk.compact(where="dt = '1'"))
     put_many(desk, "dt=1")
+    monkeypatch.setattr(observe, "LOOK_AT_FIRST", 1)
+    monkeypatch.setattr(observe, "ENTRIES_AT_ONCE", 10)
+    counts = listed(monkeypatch)
     (table,) = desk.recover().tables
     assert table.recovered != ()
     assert table.problem.code is Code.TOO_MANY_FILES
+    assert max(counts) <= 41
+    monkeypatch.undo()
+    assert desk.world.rows_of(desk.table) == before + Counter(map(str, range(400)))
 
 
-@pytest.mark.parametrize("a_desk", [a_desk, lambda most: joined_desk.a_desk(max_files=most)])
+@pytest.mark.parametrize("a_desk", [a_desk, a_joined_desk])
 def test_who_has_to_look_at_a_run_is_told_that_max_files_helps(a_desk):
     desk = a_desk(20)
     desk.kill_before(["entry.json"], lambda: desk.compact(where="dt = '1'"))
