@@ -89,7 +89,7 @@ def _define(defined: Dict[str, DefinedTable], home: str, context: Context, table
         return _refused(context, table, reason)
     elsewhere = tuple(unit.live for unit in every if not eligibility.is_inside(table, unit))
     refused = eligibility.refuse_units(table, every)
-    # All tables are held until the image is read. Which exchange a unit gets depends on its format; that of those not refused is the table's.
+    # All tables are held until the image is read. Which exchange a unit gets depends on its format: that of the table, or it is refused.
     table = table.outlined()
     units = tuple(replace(unit.outlined(), storage=table.storage) for unit in every if wanted is None or wanted(unit.values))
     defined[table.full_name] = DefinedTable(table, control, settings, units, refused, elsewhere)

@@ -18,7 +18,7 @@ from hivekeeper.model import Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import eligibility, recover
 from hivekeeper.plan.ownership import OWNER_AND_GROUP
-from hivekeeper.ports import Cluster, Files, Lock
+from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult
