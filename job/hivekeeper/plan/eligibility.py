@@ -238,11 +238,15 @@ def refuse_directory(snapshot: Snapshot) -> Optional[Reason]:
         reason = _refuse_subdirectory(entry) if entry.is_dir else _refuse_file(entry)
         if reason:
             return reason
-    markers = len(marker_files(snapshot))
-    if markers > MOST_MARKERS:
-        what = f"it has {markers} empty hidden files, more than {MOST_MARKERS}, each of which would be made again"
-        return Reason(Code.TOO_MANY_HIDDEN, what, "find out who makes them, and remove them")
-    return None
+    return refuse_markers(len(marker_files(snapshot)))
+
+
+def refuse_markers(markers: int) -> Optional[Reason]:
+    """Why a unit with so many of them is unfit."""
+    if markers <= MOST_MARKERS:
+        return None
+    what = f"it has {markers} empty hidden files, more than {MOST_MARKERS}, each of which would be made again"
+    return Reason(Code.TOO_MANY_HIDDEN, what, "find out who makes them, and remove them")
 
 
 def _refuse_subdirectory(entry: FileInfo) -> Reason:

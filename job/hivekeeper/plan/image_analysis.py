@@ -75,6 +75,8 @@ def _judge_unit(one: DefinedTable, unit: Unit, survey: Survey, home: str) -> Uni
     counted = eligibility.is_inside(one.table, unit)
     found = survey.unit(in_image(unit.live, home)) if counted else UnitBin()
     snapshot = found.snapshot if counted else Snapshot(exists=True)
-    reason = one.refused.get(unit.name) or refuse_contents(snapshot, [found.offsets] if found.offsets else [], one.settings)
+    # As a listing is judged, in this order.
+    reason = one.refused.get(unit.name) or refuse_contents(snapshot, [], one.settings) or eligibility.refuse_markers(found.markers)
+    reason = reason or refuse_contents(snapshot, [found.offsets] if found.offsets else [], one.settings)
     judged = judge_sizes(unit, snapshot, found.sizes, found.lengths.counts, reason, one.settings)
     return replace(judged, counted=found.lengths)

@@ -77,11 +77,13 @@ class Bin:
 class UnitBin(Bin):
     """What lies in the directory of one unit, not below it."""
 
-    __slots__ = ("_telling", "lengths", "offsets")
+    __slots__ = ("_telling", "lengths", "markers", "offsets")
 
     def __init__(self) -> None:
         super().__init__()
         self.lengths = Lengths()
+        # How many; their names are not needed.
+        self.markers = 0
         self._telling: Optional[FileInfo] = None
         # The first of the files that keep offsets in their names.
         self.offsets: Optional[FileInfo] = None
@@ -108,6 +110,8 @@ class UnitBin(Bin):
         entry = FileInfo(to_text(name), size, 0, False, 0)
         if eligibility.refuse_directory(Snapshot(True, entries=(entry,))):
             self.note(entry)
+        if size == 0 and names.is_hidden(entry.path):
+            self.markers += 1
         if size > 0 and not names.is_hidden(entry.path):
             self.blocks += blocks
             self.lengths.add(size)

@@ -77,6 +77,17 @@ def test_the_exchange_is_chosen_as_by_a_listing(world, tmp_path):
     assert [unit.choice.exchange for unit in seen.tables[0].observed.units if unit.choice] == ["files", "files"]
 
 
+def test_a_unit_with_too_many_markers_is_refused_as_by_a_listing(world, tmp_path):
+    for nth in range(101):
+        world.add_file(f"{HOME}/warehouse/sales/events/dt=1/_done{nth}", [], 0)
+    for nth in range(100):
+        world.add_file(f"{HOME}/warehouse/sales/events/dt=5/_done{nth}", [], 0)
+    path = write_image(world, tmp_path / "image.tsv")
+    seen = run(world, path, tables=("sales.events",))
+    assert figures(seen) == figures(analyze(a_context(world.cluster, Selection(tables=("sales.events",)), RUN)))
+    assert [unit.reason.code for unit in seen.tables[0].observed.units if unit.reason] == [Code.TOO_MANY_HIDDEN]
+
+
 def test_text_and_units_are_those_of_a_listing(world, tmp_path):
     path = write_image(world, tmp_path / "image.tsv")
     listed = screen.render(analyze(a_context(world.cluster, Selection(databases=("sales",)), RUN)), partitions=True)
