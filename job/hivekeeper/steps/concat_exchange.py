@@ -10,12 +10,13 @@ Deletes only copies of what is in live.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Unit
-from hivekeeper.ports import FilesUnavailable, SourceMissing
+from hivekeeper.ports import FilesUnavailable, SourceMissing, TargetExists
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.joins import length_of
@@ -120,7 +121,7 @@ class ConcatExchange:
         """
         joined, back = self.joined, self.joined.back
         if not back.is_set_aside():
-            own = joined.find_own()
+            own = None if joined.has_joined(joined.find_taken()) else joined.find_own()
             if own is not None:
                 joined.require_joined(own)
                 back.copy_out(own)
@@ -180,7 +181,9 @@ class ConcatExchange:
         """Take a file out of live unless somebody has put another one in its place, or has written to it; whether there is one."""
         found = self.run.files.stat(self.joined.in_live(name))
         if found is not None and (found.file_id, found.length) == (file_id, length):
-            self._take(found.path, part)
+            # What came back after another one was taken in its place stays: it shows no rows.
+            with suppress(TargetExists):
+                self._take(found.path, part)
         return found is not None
 
     def _is_withdrawn(self) -> bool:
@@ -200,7 +203,8 @@ class ConcatExchange:
 
 def keep(joined: JoinedUnit) -> Tuple[ManifestFile, ...]:
     """The files that T took become a backup of the run; T, if it is in live, stays there."""
-    if not joined.back.is_set_aside():
+    # Copies of what is aside are complete. T may have come back to live after its substitute, and has nothing.
+    if not joined.back.is_set_aside() and not joined.has_joined(joined.find_taken()):
         own = joined.find_own()
         if own is None:
             joined.require_gone()

@@ -151,9 +151,13 @@ class JoinedUnit:
         path = self._find_path(self.made.file_id, self.join.file)
         if path is not None and is_below(path, self.run.control.top):
             return path
+        return self._find_taker(path) or path
+
+    def _find_taker(self, path: Optional[str]) -> Optional[str]:
+        """The path of T, which is at `path` if it is anywhere, or of its substitute, if that one has what was joined."""
         found = self.run.files.stat(path) if path is not None else None
         is_joined = found is not None and found.file_id == self.made.file_id and self._has_taken(found, blocks_of(self.run.files, found))
-        return path if is_joined else self._find_substitute() or path
+        return path if is_joined else self._find_substitute()
 
     def _find_substitute(self) -> Optional[str]:
         """It is known only by its blocks, so it is looked for nowhere but in the directory that live was."""
@@ -231,7 +235,7 @@ class JoinedUnit:
             return False
         # Another file may have been joined in the tail's place; not while T waits.
         waits = names.join(self.ready, self.join.file) in aside
-        return waits or not any(map(self._has_joined, [self.find_own(), self.find_taken()]))
+        return waits or not any(map(self.has_joined, [self.find_own(), self.find_taken()]))
 
     def _look_aside(self) -> Tuple[bool, FrozenSet[str]]:
         """Whether the unit's `ready` is there, and the paths in it and in `taken`. Raises Fenced."""
@@ -246,16 +250,17 @@ class JoinedUnit:
         # T goes to live after the tail, so it is in `ready` if it was never there.
         if self.run.files.stat(names.join(self.ready, self.join.file)) is not None:
             return False
+        if self.has_joined(self.find_taken()):
+            # It is being put back. Sources that are there came back, or are copies of what it had; so may T be, after its substitute.
+            return True
         if own is not None:
             if not self._is_joined(own):
                 self._require_no_substitute()
             return self._is_joined(own)
-        if self._has_joined(self.find_taken()):
-            # It is being put back. Sources that are there came back, or are copies of what it had.
-            return True
         # It was put back, or overwritten: the sources tell.
         _, gone = manifests.find_present(self.unit.manifest, self.entries())
-        return bool(gone)
+        # Those that others took the place of just before the concat are all there.
+        return bool(gone) or self._find_taker(self._find_path(self.made.file_id, self.join.file)) is not None
 
     def entries(self) -> Tuple[FileInfo, ...]:
         return look_whole(self.run, self.unit, self.unit.live).entries
@@ -270,7 +275,7 @@ class JoinedUnit:
     def _is_joined(self, own: FileInfo) -> bool:
         return own.length > self.made.head_bytes or own.file_id != self.made.file_id
 
-    def _has_joined(self, file: Optional[FileInfo]) -> bool:
+    def has_joined(self, file: Optional[FileInfo]) -> bool:
         return file is not None and self.is_own(file) and self._is_joined(file)
 
     def find_taken(self) -> Optional[FileInfo]:

@@ -1034,3 +1034,49 @@ def test_a_joined_file_that_was_moved_alone_to_another_partition_is_not_recorded
     desk.recover()
     assert [effect.partition for effect in desk.log().standing if effect.partition == "dt=2"] == []
     assert set(SMALL) <= set(rows(desk, "dt=2"))
+
+
+def exchange_names(desk, name, row):
+    """Another file comes to the place of one, which gets another name."""
+    desk.world.files.writer.rename_into(desk.live(f"dt=1/{name}"), desk.live(f"dt=1/kept-{row}.parquet"))
+    desk.world.files.writer.add(desk.live(f"dt=1/{name}"), DataFile((row,)), 777)
+
+
+def test_copies_are_not_given_up_where_the_joined_file_is_renamed_during_a_recovery_and_all_sources_are_there():
+    desk = a_desk()
+    manage(desk)
+    desk.compact(where="dt = '1'")
+    source = joined_name(desk)
+    kill_after_strange_concat(desk, lambda desk: exchange_names(desk, source, "strange"), desk.rollback)
+    at(desk, ["rename_exact", "/dt=1/.hivekeeper.tail"], lambda: exchange_names(desk, joined_name(desk), "later"))
+    desk.recover()
+    desk.world.files.before_step = None
+    desk.recover()
+    desk.recover()
+    assert {"strange", "later", *SMALL} <= {*rows(desk), *rows_aside(desk)}
+
+
+@pytest.mark.parametrize("act", [drop_partition, rename_partition, None], ids=["drop", "rename", "stay"])
+def test_a_joined_file_that_came_back_after_another_one_was_taken_in_its_place_keeps_no_recovery_from_ending(act):
+    desk = a_desk()
+    manage(desk)
+    joined = []
+
+    def put_then_wait():
+        joined.append(joined_name(desk))
+        exchange_names(desk, joined[0], "strange")
+        at(desk, ["rename_exact", ".hivekeeper.copy-"], lambda: desk.world.files.die_after(0))
+
+    at(desk, ["concat", "/dt=1/part"], put_then_wait)
+    with suppress(Killed):
+        desk.compact(where="dt = '1'")
+    survive(desk)
+    assert joined[0] not in files_of(desk)
+    desk.world.files.writer.rename_into(desk.live("dt=1/kept-strange.parquet"), desk.live(f"dt=1/{joined[0]}"))
+    if act:
+        act(desk)
+    desk.recover()
+    (table,) = desk.recover().tables
+    assert table.problem is None
+    unit = "dt=9" if act is rename_partition else "dt=1"
+    assert {"strange", *ALL} <= {*rows(desk, unit), *rows_aside(desk)}
