@@ -158,9 +158,10 @@ class Disorder:
         desk, is_rollback = self.desk, self.random.random() < 0.25
         if is_rollback:
             desk.compact(where="dt = '1'")
-        steps, at_once = self.random.randint(0, 8), self.random.random() < 0.5
+        steps, at_once, reached = self.random.randint(0, 8), self.random.random() < 0.5, []
 
         def act_then_wait():
+            reached.append(True)
             self.act(2)
             desk.world.files.before_step = None
             desk.world.files.die_after(steps, at_once)
@@ -168,6 +169,7 @@ class Disorder:
         at(desk, self.random.choice(MOMENTS), act_then_wait)
         with suppress(Killed):
             desk.rollback() if is_rollback else desk.compact(where="dt = '1'")
+        assert reached
         survive(desk)
 
     def recover_in_disorder(self):

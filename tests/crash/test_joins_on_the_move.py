@@ -17,6 +17,7 @@ from support.joined_desk import (
     a_desk,
     at,
     delete_then_put,
+    drop_partition,
     files_of,
     joined_name,
     kill_after_strange_concat,
@@ -209,12 +210,14 @@ def test_what_a_file_in_the_place_of_the_joined_one_has_taken_is_not_hidden_wher
     every_call(play)
 
 
-@pytest.mark.parametrize("is_killed", [True, False])
-def test_what_a_file_in_the_place_of_the_joined_one_has_taken_is_not_hidden_when_that_one_comes_back(is_killed):
-    """The one that the run had made was only moved away. It comes back in the recovery, or in the run itself."""
+@pytest.mark.parametrize("where", ["run", "recovery", "recovery of a dropped partition"])
+def test_what_a_file_in_the_place_of_the_joined_one_has_taken_is_not_hidden_when_that_one_comes_back(where):
+    """The one that the run had made was only moved away."""
+    is_killed = where != "run"
 
     def play(number):
         desk, made = a_desk(), []
+        manage(desk)
 
         def move_then_put(desk):
             made.append(joined_name(desk))
@@ -232,6 +235,8 @@ def test_what_a_file_in_the_place_of_the_joined_one_has_taken_is_not_hidden_when
 
         if is_killed:
             kill_after_strange_concat(desk, move_then_put, compact)
+            if where == "recovery of a dropped partition":
+                drop_partition(desk)
         else:
             at(desk, ["concat", "/dt=1/part"], lambda: move_then_put(desk))
         with at_call(desk, {number: come_back}) as waiting:

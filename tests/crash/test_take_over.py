@@ -17,6 +17,7 @@ from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
+from support.joined_desk import at, survive
 from support.records import plan_to_text
 from support.world import World
 
@@ -28,23 +29,6 @@ def desk():
     desk = Desk(world)
     desk.compact()
     return desk
-
-
-def once_before(desk, words, act):
-    """Act just before the first step that contains all these words."""
-
-    def step(what):
-        if all(word in what for word in words):
-            desk.world.files.before_step = None
-            act()
-
-    desk.world.files.before_step = step
-
-
-def wake_up(desk):
-    desk.world.files.before_step = None
-    desk.world.files.revive()
-    desk.world.files.expire_locks()
 
 
 def test_a_run_directory_stays_while_an_unfinished_run_may_have_to_give_its_backup_back(desk):
@@ -67,7 +51,7 @@ def test_a_backup_that_comes_back_while_its_directory_is_swept_is_not_deleted(de
     for number in (1, 2):
         desk.world.files.writer.delete(first.unit("retired", number))
     come_back = names.join(first.unit("retired", 1), "part-00000.parquet")
-    once_before(desk, ["remove_empty", first.state("retired")], lambda: desk.world.files.writer.add(come_back, DataFile(("old",))))
+    at(desk, ["remove_empty", first.state("retired")], lambda: desk.world.files.writer.add(come_back, DataFile(("old",))))
     desk.recover()
     assert come_back in desk.world.picture()
     assert first.plan in desk.world.picture()
@@ -82,15 +66,15 @@ def test_a_run_that_sleeps_while_it_makes_its_directories_writes_nothing(desk, c
         desk.world.files.expire_locks()
         assert desk.compact(cluster=other).code is Exit.DONE
 
-    once_before(desk, ["make_directory", "/runs/"], take_over)
+    at(desk, ["make_directory", "/runs/"], take_over)
     result = desk.pin(first) if command == "pin" else getattr(desk, command)()
     assert result.code is Exit.LOCKED
     assert desk.log().next_version == log
     assert not [path for path in desk.world.picture() if path.endswith("plan.json") and first not in path]
 
 
-@pytest.mark.parametrize("at", ["/ready/u00001", "/plan.json"])
-def test_a_run_that_slept_through_a_takeover_and_cannot_ask_for_its_lock_says_that_it_was_taken_over(desk, at):
+@pytest.mark.parametrize("step", ["/ready/u00001", "/plan.json"])
+def test_a_run_that_slept_through_a_takeover_and_cannot_ask_for_its_lock_says_that_it_was_taken_over(desk, step):
     """The connection from the lock's file to its DataNode times out before the lease is requested."""
     for nth in range(2):
         desk.world.add_file(f"{desk.live('dt=1')}/more{nth}.parquet", [f"more{nth}"])
@@ -102,7 +86,7 @@ def test_a_run_that_slept_through_a_takeover_and_cannot_ask_for_its_lock_says_th
         assert desk.compact(cluster=other, where="dt = '2'").code is Exit.DONE
         desk.world.files.fail_next("check", FilesUnavailable("the connection was lost"))
 
-    once_before(desk, ["rename_exact", at], take_over)
+    at(desk, ["rename_exact", step], take_over)
     assert desk.compact().code is Exit.LOCKED
     assert desk.recover().code is Exit.DONE
 
@@ -182,7 +166,7 @@ def test_what_a_run_stages_after_it_was_taken_over_is_swept_away(desk):
         desk.world.files.expire_locks()
         assert desk.compact(cluster=other, where="dt = '2'").code is Exit.DONE
 
-    once_before(desk, ["make_directory", "/stage/b00001"], take_over)
+    at(desk, ["make_directory", "/stage/b00001"], take_over)
     assert desk.compact().code is Exit.LOCKED
     sleeper = desk.control.run(desk.runs[finished])
     assert {sleeper.certificates(1), sleeper.plan} & desk.world.picture().keys() == {sleeper.certificates(1)}
@@ -228,7 +212,7 @@ def test_a_late_file_reaches_live_although_somebody_removed_the_marker_meanwhile
     desk.world.mark_success(live)
     desk.world.files.namespace.advance(3_600_000)
     late = f"{live}/late.parquet"
-    once_before(desk, ["rename_exact", f"{live} ", "/retired/"], lambda: desk.world.files.writer.add(late, DataFile(("late",)), 10))
+    at(desk, ["rename_exact", f"{live} ", "/retired/"], lambda: desk.world.files.writer.add(late, DataFile(("late",)), 10))
     before = desk.world.rows_of(desk.table)
     with pytest.raises(Killed):
         step = desk.world.files.before_step
@@ -242,7 +226,7 @@ def test_a_late_file_reaches_live_although_somebody_removed_the_marker_meanwhile
 
         desk.world.files.before_step = die_before_carrying
         desk.compact()
-    wake_up(desk)
+    survive(desk)
     desk.world.files.writer.delete(f"{live}/_SUCCESS")
     assert desk.recover().code is Exit.DONE
     assert desk.world.rows_of(desk.table) == {**before, "late": 1}
@@ -250,7 +234,7 @@ def test_a_late_file_reaches_live_although_somebody_removed_the_marker_meanwhile
 
 def test_hives_own_lock_is_held_while_a_rollback_exchanges_live(desk):
     held = []
-    once_before(desk, ["rename_exact", f"{desk.live('dt=1')} ", "/retired/"], lambda: held.append(set(desk.world.catalog.locked)))
+    at(desk, ["rename_exact", f"{desk.live('dt=1')} ", "/retired/"], lambda: held.append(set(desk.world.catalog.locked)))
     assert set(outcomes(desk.rollback()).values()) == {"rolled-back"}
     assert held == [{desk.table}]
     assert desk.world.catalog.locked == set()
@@ -258,7 +242,7 @@ def test_hives_own_lock_is_held_while_a_rollback_exchanges_live(desk):
 
 def lose_lock_before(desk, words):
     """Somebody recovers the lease just before this step, and nobody takes the table over: no directory shows it."""
-    once_before(desk, words, desk.world.files.expire_locks)
+    at(desk, words, desk.world.files.expire_locks)
 
 
 def is_there(desk, state, number, run):

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 # Of all tables of a command: its result has them in memory until the end, and what a table has is claimed by its files.
 MOST_ROW_GROUPS = 500_000
+_NOTHING_DONE = "nothing of it was discarded"
 
 # The context's cluster can change only this table.
 Work = Callable[[Context, Table], TableOutcome]
@@ -160,9 +161,9 @@ def find_bug(cluster: Cluster, name: str, work: Callable[[], None]) -> Optional[
         raise
     except Exception as error:
         if cluster.lost():
-            return Reason(Code.SPARK_ENDED, f"{name}: {cluster.lost()}", "fix the cause, then run again")
+            return Reason(Code.SPARK_ENDED, f"{name}: {cluster.lost()}", "fix the cause, then run again", _NOTHING_DONE)
         log.exception("table=%s step=table failed", name)
-        return Reason(Code.BUG, f"{name}: unexpected error: {_name(error)}", "report the stack in the log")
+        return Reason(Code.BUG, f"{name}: unexpected error: {_name(error)}", "report the stack in the log", _NOTHING_DONE)
 
 
 def require_time(cluster: Cluster, table: Table) -> None:

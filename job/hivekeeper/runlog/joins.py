@@ -45,11 +45,6 @@ class Join:
         """What the joined file consists of."""
         return (*made.head, *(block for blocks in self.blocks for block in blocks), *made.end)
 
-    def has_taken(self, made: JoinedFile, blocks: Iterable[Block], own: Iterable[Block] = ()) -> bool:
-        """Whether a file with these blocks has some that only a concat can have brought there. `own`: those of the part that it is."""
-        parts = {block.id for part in (*self.blocks, made.end) for block in part} - {block.id for block in own}
-        return any(block.id in parts for block in blocks)
-
 
 @dataclass(frozen=True)
 class JoinedFile:

@@ -121,6 +121,7 @@ class ConcatExchange:
         """
         joined, back = self.joined, self.joined.back
         if not back.is_set_aside():
+            # T may have come back to live after its substitute was taken.
             own = None if joined.has_joined(joined.find_taken()) else joined.find_own()
             if own is not None:
                 joined.require_joined(own)
@@ -203,11 +204,12 @@ class ConcatExchange:
 
 def keep(joined: JoinedUnit) -> Tuple[ManifestFile, ...]:
     """The files that T took become a backup of the run; T, if it is in live, stays there."""
-    # Copies of what is aside are complete. T may have come back to live after its substitute, and has nothing.
+    # Copies of what is aside are complete.
     if not joined.back.is_set_aside() and not joined.has_joined(joined.find_taken()):
         own = joined.find_own()
         if own is None:
             joined.require_gone()
         else:
+            joined.require_joined(own)
             joined.back.copy_out(own)
     return joined.back.set_aside()

@@ -8,7 +8,7 @@ Reads only.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, FrozenSet, Iterable, Optional, Sequence, Tuple
+from typing import FrozenSet, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo, Unit
@@ -156,7 +156,7 @@ class JoinedUnit:
     def _find_taker(self, path: Optional[str]) -> Optional[str]:
         """The path of T, which is at `path` if it is anywhere, or of its substitute, if that one has what was joined."""
         found = self.run.files.stat(path) if path is not None else None
-        is_joined = found is not None and found.file_id == self.made.file_id and self._has_taken(found, blocks_of(self.run.files, found))
+        is_joined = found is not None and found.file_id == self.made.file_id and self._has_taken(found)
         return path if is_joined else self._find_substitute()
 
     def _find_substitute(self) -> Optional[str]:
@@ -171,17 +171,15 @@ class JoinedUnit:
             return None
         if seen.file_id != self._directory_id:
             raise FilesUnavailable(f"{place}: it was moved just now")
-        ids = {entry.name: entry.file_id for entry in seen.entries}
-        parts = self._find_parts()
-        for name, blocks in files.blocks(place, ids=ids).items():
-            if self.join.has_taken(self.made, blocks, parts.get(ids.get(name, 0), ())):
-                return names.join(place, name)
-        return None
+        ids, owners = {entry.name: entry.file_id for entry in seen.entries}, self._find_owners()
+        found = files.blocks(place, ids=ids).items()
+        return next((names.join(place, name) for name, blocks in found if _has_others(ids.get(name, 0), blocks, owners)), None)
 
-    def _find_parts(self) -> Dict[int, Tuple[Block, ...]]:
-        """The blocks of what T was to take, by the id of the file that has them until then."""
-        parts = {source.file_id: blocks for source, blocks in zip(self.unit.manifest, self.join.blocks)}
-        return {**parts, self.made.tail_id: self.made.tail, self.made.beside_id: self.made.beside}
+    def _find_owners(self) -> Mapping[int, int]:
+        """For each block that T was to take, by its id, the id of the file that has it until then."""
+        parts = [*zip((source.file_id for source in self.unit.manifest), self.join.blocks)]
+        parts += [(self.made.tail_id, self.made.tail), (self.made.beside_id, self.made.beside)]
+        return {block.id: file_id for file_id, blocks in parts for block in blocks}
 
     def require_joined(self, own: FileInfo) -> None:
         """Raise FilesUnavailable if this is T without the sources, though they were joined: it came back just now to the place of its
@@ -213,11 +211,11 @@ class JoinedUnit:
         files = self.run.files
         if self.find_own() is not None:
             return True
-        if self.back.directory_id:
-            return self.back.is_from(self.unit.live)
         live = files.stat(self.unit.live)
-        if live is not None and live.file_id == self.made.directory_id:
+        if live is not None and live.file_id == self._directory_id:
             return True
+        if self.back.directory_id:
+            return False
         # They came to another one if live was exchanged just before.
         return any(files.stat(self.in_live(name)) is not None for name in (self.join.tail, self.join.beside) if name)
 
@@ -253,10 +251,11 @@ class JoinedUnit:
         if self.has_joined(self.find_taken()):
             # It is being put back. Sources that are there came back, or are copies of what it had; so may T be, after its substitute.
             return True
+        if own is not None and self._is_joined(own):
+            return True
         if own is not None:
-            if not self._is_joined(own):
-                self._require_no_substitute()
-            return self._is_joined(own)
+            self._require_no_substitute()
+            return False
         # It was put back, or overwritten: the sources tell.
         _, gone = manifests.find_present(self.unit.manifest, self.entries())
         # Those that others took the place of just before the concat are all there.
@@ -282,13 +281,11 @@ class JoinedUnit:
         return self.run.files.stat(self.taken("file"))
 
     def is_own(self, found: FileInfo) -> bool:
-        if found.file_id == self.made.file_id:
-            return True
-        return self._has_taken(found, blocks_of(self.run.files, found))
+        return found.file_id == self.made.file_id or self._has_taken(found)
 
-    def _has_taken(self, file: FileInfo, blocks: Iterable[Block]) -> bool:
-        """A source may lie at T's place, too."""
-        return self.join.has_taken(self.made, blocks, self._find_parts().get(file.file_id, ()))
+    def _has_taken(self, file: FileInfo) -> bool:
+        """Whether it has what only the concat can have brought there: a source that somebody has moved to T's place is none of these."""
+        return _has_others(file.file_id, blocks_of(self.run.files, file), self._find_owners())
 
     def has_planned_blocks(self) -> bool:
         path = self.in_live(self.join.file)
@@ -307,13 +304,18 @@ class JoinedUnit:
         blocks, planned = blocks_of(self.run.files, own), self.join.planned_blocks(self.made)
         if blocks == planned:
             return not self._shows_copy(own)
-        return self._has_taken(own, blocks) and not is_changed_later(blocks, planned)
+        return _has_others(own.file_id, blocks, self._find_owners()) and not is_changed_later(blocks, planned)
 
     def _shows_copy(self, file: FileInfo) -> bool:
         assert self.certificate is not None
         groups = self.run.cluster.rows.footers(self._format, {0: [file]}, by_identity=True)[0].groups
         expected = (self.certificate.forms[0].identity, self.certificate.rows)
         return [(group.form.identity, group.row_count) for group in groups] == [expected]
+
+
+def _has_others(file_id: int, blocks: Iterable[Block], owners: Mapping[int, int]) -> bool:
+    """Whether a file has blocks that another one had before the concat."""
+    return any(owners.get(block.id, file_id) != file_id for block in blocks)
 
 
 def is_changed_later(blocks: Sequence[Block], planned: Sequence[Block]) -> bool:

@@ -68,16 +68,21 @@ def _find_renamed(run: Run, anew: bool) -> Optional[Table]:
     """
     known, clock = run.whereabouts, run.cluster.clock
     began_ms = clock.monotonic_ms()
-    is_usable = not anew and began_ms <= known.new_names_until_ms
-    alike = _find_alike(run, known.new_names) if is_usable else []
-    if not is_usable or len(alike) < len(known.new_names):
-        if not anew:
-            known.require_time(run.table.full_name)
-        alike = _find_alike(run, None)
-        known.new_names = tuple(one.name for one in alike)
-        known.new_names_until_ms = usable_until(clock, began_ms)
-        known.spent_ms += clock.monotonic_ms() - began_ms
-    return alike[0] if len(alike) == 1 else None
+    if not anew and began_ms <= known.new_names_until_ms:
+        alike = _find_alike(run, known.new_names)
+        if len(alike) == len(known.new_names):
+            return _only(alike)
+    if not anew:
+        known.require_time(run.table.full_name)
+    alike = _find_alike(run, None)
+    known.new_names = tuple(one.name for one in alike)
+    known.new_names_until_ms = usable_until(clock, began_ms)
+    known.spent_ms += clock.monotonic_ms() - began_ms
+    return _only(alike)
+
+
+def _only(tables: Sequence[Table]) -> Optional[Table]:
+    return tables[0] if len(tables) == 1 else None
 
 
 def _find_alike(run: Run, among: Optional[Sequence[str]]) -> List[Table]:

@@ -146,11 +146,6 @@ class PutBack:
         """The directory that T left, or is to leave, for copies to go there; 0 if there is none."""
         return self._find_mark()[0]
 
-    def is_from(self, directory: str) -> bool:
-        """Whether this is that directory."""
-        found, known = self.run.files.stat(directory), self.directory_id
-        return found is not None and known != 0 and found.file_id == known
-
     def _look(self, directory: str) -> Tuple[FileInfo, ...]:
         return self.run.files.look([directory])[directory].entries
 

@@ -129,17 +129,6 @@ def put_many(desk, unit, number=400):
         desk.world.files.writer.add(f"{desk.live(unit)}/x{nth}.parquet", DataFile((str(nth),)), 10)
 
 
-def when(desk, words, act):
-    """Let another program act once, just before the first step with these words."""
-
-    def begin(what):
-        if all(word in what for word in words):
-            desk.world.files.before_step = None
-            act()
-
-    desk.world.files.before_step = begin
-
-
 @pytest.mark.parametrize(
     ("words", "found"),
     [
@@ -150,7 +139,7 @@ def when(desk, words, act):
 )
 def test_files_that_come_during_a_run_are_not_listed_to_their_end(words, found, monkeypatch):
     desk, before = a_desk(45), a_desk(45).world.rows_of("sales.events")
-    when(desk, words, lambda: put_many(desk, "dt=1"))
+    joined_desk.at(desk, words, lambda: put_many(desk, "dt=1"))
     monkeypatch.setattr(observe, "LOOK_AT_FIRST", 1)
     monkeypatch.setattr(observe, "ENTRIES_AT_ONCE", 10)
     counts = listed(monkeypatch)
@@ -163,7 +152,7 @@ def test_files_that_come_during_a_run_are_not_listed_to_their_end(words, found, 
 
 def test_files_that_came_after_a_swap_are_not_counted_to_their_end_for_the_metastore(monkeypatch):
     desk = a_desk(45)
-    when(desk, ["/retired/u00004"], lambda: put_many(desk, "dt=1"))
+    joined_desk.at(desk, ["/retired/u00004"], lambda: put_many(desk, "dt=1"))
     monkeypatch.setattr(observe, "LOOK_AT_FIRST", 1)
     monkeypatch.setattr(observe, "ENTRIES_AT_ONCE", 10)
     counts = listed(monkeypatch)
@@ -192,7 +181,7 @@ def put_many_in_joined(desk):
 
 def put_many_then_compact(desk):
     """The files that a join took by mistake are not put back then."""
-    when(desk, ["concat", "/dt=1/part"], lambda: put_many_in_joined(desk))
+    joined_desk.at(desk, ["concat", "/dt=1/part"], lambda: put_many_in_joined(desk))
     desk.compact(where="dt = '1'")
 
 
@@ -297,9 +286,9 @@ def test_files_that_come_while_late_ones_are_carried_over_are_not_listed_to_thei
 
     def come_late():
         put_many(desk, "dt=1", 2)
-        when(desk, ["rename_exact", "/retired/u00001/x"], lambda: put_many(desk, "dt=1"))
+        joined_desk.at(desk, ["rename_exact", "/retired/u00001/x"], lambda: put_many(desk, "dt=1"))
 
-    when(desk, ["/retired/u00001"], come_late)
+    joined_desk.at(desk, ["/retired/u00001"], come_late)
     counts = listed(monkeypatch)
     assert code_of(desk.compact(where="dt = '1'")) is Code.CHANGED_MEANWHILE
     assert max(counts) <= 91
@@ -316,7 +305,7 @@ def test_files_that_come_while_a_cleanup_moves_late_ones_to_live_are_not_listed_
     (backup,) = desk.log().standing
     for nth in range(2):
         desk.world.add_file(names.join(desk.control.top, backup.place, f"x{nth}.parquet"), [str(nth)])
-    when(desk, ["rename_exact", "/held/u00001/x"], lambda: put_many(desk, "dt=1"))
+    joined_desk.at(desk, ["rename_exact", "/held/u00001/x"], lambda: put_many(desk, "dt=1"))
     counts = listed(monkeypatch)
     (kept,) = desk.cleanup(replace(desk.settings, min_age_ms=0)).tables[0].backups
     assert [why.code for _, why in kept.kept_units] == [Code.LATE_IN_BACKUP]
@@ -331,7 +320,7 @@ def test_files_that_come_while_a_committed_directory_is_lifted_are_not_listed_to
     for nth in range(2):
         desk.world.add_file(f"{desk.live('dt=1')}/job/y{nth}.parquet", [f"y{nth}"])
     desk.world.files.namespace.advance(3_600_000)
-    when(desk, ["remove_empty", "/dt=1/job"], lambda: put_many(desk, "dt=1"))
+    joined_desk.at(desk, ["remove_empty", "/dt=1/job"], lambda: put_many(desk, "dt=1"))
     counts = listed(monkeypatch)
     assert code_of(desk.compact(where="dt = '1'")) is Code.TOO_MANY_FILES
     assert max(counts) <= 91

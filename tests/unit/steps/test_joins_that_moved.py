@@ -577,6 +577,12 @@ def many_joined(desk):
     return units
 
 
+def move_joined(desk, units):
+    for unit in units:
+        (joined,) = (file for file in files_of(desk, unit) if names.may_be_joined(file))
+        desk.world.files.writer.rename_into(f"{desk.live(unit)}/{joined}", f"{desk.live('dt=8')}/{joined}")
+
+
 def keep_moving(desk, units, monkeypatch, listings):
     """Move the joined files of these partitions to another one, and on to the next whenever one is looked for where it was listed. To list
     all takes long: there may be a million files.
@@ -700,9 +706,7 @@ def test_a_table_that_is_renamed_again_while_a_cleanup_uses_its_new_name_is_foun
     units = many_joined(desk)
     desk.compact()
     desk.world.files.namespace.advance(3_600_000)
-    for unit in units:
-        (joined,) = (file for file in files_of(desk, unit) if names.may_be_joined(file))
-        desk.world.files.writer.rename_into(f"{desk.live(unit)}/{joined}", f"{desk.live('dt=8')}/{joined}")
+    move_joined(desk, units)
 
     def rename(what):
         if what.startswith("cut ") and "/dt=8/" in what:
@@ -725,9 +729,7 @@ def test_a_table_that_is_renamed_or_dropped_during_a_cleanup_is_not_looked_for_a
     units = many_joined(desk)
     desk.compact()
     desk.world.files.namespace.advance(3_600_000)
-    for unit in units:
-        (joined,) = (file for file in files_of(desk, unit) if names.may_be_joined(file))
-        desk.world.files.writer.rename_into(f"{desk.live(unit)}/{joined}", f"{desk.live('dt=8')}/{joined}")
+    move_joined(desk, units)
 
     def rename(what):
         if what.startswith("cut "):
