@@ -17,10 +17,10 @@ SMALL = [f"events/dt=1/{nth}" for nth in range(3)]
 ALL = [*SMALL, "large"]
 
 
-def a_desk(**settings: Any) -> Desk:
-    """`dt=1` has the rows of ALL, one in each file, and `dt=2` four small files."""
+def a_desk(files: int = 3, **settings: Any) -> Desk:
+    """`dt=1` has the rows of ALL, one in each file, or more small files; `dt=2` has four small ones."""
     world = World()
-    world.add_table(a_table(["dt"], create_time=1_767_200_000), {"dt=1": [1000] * 3, "dt=2": [1000] * 4})
+    world.add_table(a_table(["dt"], create_time=1_767_200_000), {"dt=1": [1000] * files, "dt=2": [1000] * 4})
     world.add_file("hdfs://nn/warehouse/sales/events/dt=1/large.parquet", ["large"], 100 << 20)
     world.files.namespace.advance(3_600_000)
     return Desk(world, **{"exchange": "files", "fewest_joined": 2, "backup_table": False, **settings})

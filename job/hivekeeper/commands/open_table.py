@@ -14,7 +14,7 @@ from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.steps import identity, orphans, ownership
+from hivekeeper.steps import identity, orphans, ownership, places
 from hivekeeper.steps.observe import find_overlap, qualify_table
 from hivekeeper.steps.recover import Settled, lift_leftovers, settle_runs
 from hivekeeper.steps.table_lock import require_no_file
@@ -75,7 +75,7 @@ def _refuse_misplaced(table: Table, settled: Sequence[Settled]) -> None:
             f"{unit.planned.label}: the interrupted run {run} was ended: {unit.reason}{more}",
             code=Code.CHANGED_IN_OUTAGE,
             state="no row is lost, and the log says where they are; but readers may not see them. Nothing new was begun",
-            next=f"put the rows where they belong (docs/runbook.md, the table changed meanwhile), then run again: {table.full_name}",
+            next=f"{unit.why.next if unit.why else places.ADVICE}; then run again: {table.full_name}",
         )
 
 

@@ -158,6 +158,9 @@ class ConcatExchange:
         """Other files of live were never away."""
         return ()
 
+    def find_unmerged(self) -> str:
+        return ""
+
     def settle_live(self) -> Tuple[FileInfo, ...]:
         """Only T: there may be thousands of other files."""
         found = self.run.files.stat(self.joined.in_live(self.joined.join.file))

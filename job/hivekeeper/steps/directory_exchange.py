@@ -124,6 +124,9 @@ class DirectoryExchange:
         merge_recreated(self.run, self.unit, self.unit.live)
         return late
 
+    def find_unmerged(self) -> str:
+        return next((aside.path for aside in _find_asides(self.run, self.unit) if not self.run.files.remove_empty(aside.path)), "")
+
     def settle_live(self) -> Tuple[FileInfo, ...]:
         live = self.unit.live
         seen = self.run.files.look([live], self.run.most_listed([self.unit]))[live]
@@ -223,14 +226,17 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str) -> None:
     Each entry costs a call. What is so much that it would take hours stays aside: no writer puts it at live's place within the gap. So does
     what more users could read in `target`: the directory may be another table's, which somebody may rename but not read.
     """
+    for aside in _find_asides(run, unit):
+        why = _merge(run, aside, target)
+        if why:
+            reason = f"{why}; what came to its place while it was away stays there"
+            log.warning("unit=%s step=merge-recreated left path=%r reason=%r", unit.log_field, aside.path, reason)
+
+
+def _find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
     top = run.paths.state("recreated")
-    for aside in run.files.look([top])[top].entries:
-        match = names.RECREATED.fullmatch(aside.name)
-        if match and int(match["number"]) == unit.number:
-            why = _merge(run, aside, target)
-            if why:
-                reason = f"{why}; what came to its place while it was away stays there"
-                log.warning("unit=%s step=merge-recreated left path=%r reason=%r", unit.log_field, aside.path, reason)
+    found = [(names.RECREATED.fullmatch(entry.name), entry) for entry in run.files.look([top])[top].entries]
+    return [entry for match, entry in found if match and int(match["number"]) == unit.number]
 
 
 def _merge(run: Run, top: FileInfo, target: str) -> str:

@@ -23,6 +23,8 @@ from hivekeeper.steps.places import ADVICE
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unfinished import MOST_TRIES, interrupted, needs_investigation, require_answers
 
+_UNMERGED = "what came to its place while it was away is in"
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -91,6 +93,9 @@ class Means(Protocol):
 
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
         """Step 6: move files that arrived during the exchange to live; returns their names there."""
+
+    def find_unmerged(self) -> str:
+        """A directory with files that came to live's place during the exchange, and are neither in live nor in the backup; "" for none."""
 
     def settle_live(self) -> Tuple[FileInfo, ...]:
         """Move the files of a directory that a late committer renamed into live up into live itself; returns what live holds then."""
@@ -183,6 +188,9 @@ def leave_aside(exchange: Exchange, outcome: Outcome, why: Reason) -> UnitResult
         return _keep_aside(exchange, aside, outcome, why)
     exchange = _find(exchange)
     picture = exchange.means.picture()
+    unmerged = exchange.means.find_unmerged()
+    if unmerged:
+        why = Reason(why.code, f"{why.what}; {_UNMERGED} {unmerged}", why.next)
     if not picture.left:
         exchange.cancel()
         return UnitResult(exchange.unit, exchange.words.cancelled, why=why)
@@ -253,7 +261,13 @@ def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bo
 
 
 def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, late: Tuple[str, ...] = ()) -> UnitResult:
-    return UnitResult(exchange.unit, Outcome.OVERWRITTEN, exchange.certificate, gap_ms, late, Reason(Code.REPLACED_AFTER, what))
+    """Somebody's files are live. What others wrote in the exchange may have been replaced too; or the directory was only moved."""
+    unmerged = exchange.means.find_unmerged()
+    why = Reason(Code.REPLACED_AFTER, what)
+    if unmerged:
+        why = Reason(Code.REPLACED_AFTER, f"{what}; {_UNMERGED} {unmerged}", ADVICE)
+    outcome = Outcome.MISPLACED if unmerged else Outcome.OVERWRITTEN
+    return UnitResult(exchange.unit, outcome, exchange.certificate, gap_ms, late, why, has_backup=bool(unmerged))
 
 
 def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, lift: bool = True) -> UnitResult:

@@ -204,15 +204,13 @@ def discovers(table: Table) -> bool:
     return table.parameters.get("discover.partitions", "").lower() == "true"
 
 
-def judge_outage(run: Run, changed: Mapping[UnitNumber, Reason]) -> Dict[UnitNumber, Outcome]:
-    """The units of an interrupted run that nothing may be moved into or out of, and their outcome.
+def find_undecided(run: Run, changed: Mapping[UnitNumber, Reason]) -> Set[UnitNumber]:
+    """The units of an interrupted run that nothing may be moved into or out of, because they are in the metastore no more.
 
-    If Hive would have deleted the files, a dropped partition must not come back with them. Discovery also drops a partition whose directory
-    is away; if that may have happened, an operator has to decide.
+    If Hive would have deleted the files, a dropped partition must not come back with them. But discovery drops one whose directory is away,
+    too; and one that was renamed then has lost its rows. So an operator has to decide.
     """
-    outcome = Outcome.MISPLACED if discovers(run.table) else Outcome.DROPPED_MEANWHILE
-    dropped = [number for number, why in changed.items() if why.code is Code.DROPPED]
-    return dict.fromkeys(dropped, outcome) if deletes_files(run.table) else {}
+    return {number for number, why in changed.items() if why.code is Code.DROPPED} if deletes_files(run.table) else set()
 
 
 def confirm(run: Run, units: Sequence[UnitResult]) -> List[UnitResult]:
@@ -259,6 +257,8 @@ def explain(run: Run, result: UnitResult, why: Reason) -> Reason:
     there = [f"its files are in {planned.live}"] if seen[planned.live].exists else []
     there += [f"the old ones in {backup}" if there else f"its files are in {backup}"] if seen[backup].exists else []
     advice = "nothing, if it was dropped on purpose" if result.outcome is Outcome.DROPPED_MEANWHILE else ADVICE
+    if why.code is Code.DROPPED and result.outcome is Outcome.MISPLACED:
+        advice = f"if it was dropped on purpose, unpin that run, and a cleanup discards them; if it was renamed, {ADVICE}"
     return Reason(why.code, "; ".join([why.what, *there]), advice)
 
 

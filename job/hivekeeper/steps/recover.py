@@ -196,19 +196,19 @@ def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
     if plan.operation not in EXCHANGES:
         return settle
     found = places.ask(run, plan.units)
-    aside, describe = places.judge_outage(run, found.changed), _find_describer(run, plan)
+    undecided, describe = places.find_undecided(run, found.changed), _find_describer(run, plan)
 
     def settle_one(unit: PlannedUnit) -> UnitResult:
-        if unit.number not in aside or describe(unit).means.find_moved():
+        if unit.number not in undecided or describe(unit).means.find_moved():
             return settle(unit)
-        return _leave_aside(run, describe(unit), aside[unit.number], found.changed[unit.number])
+        return _leave_aside(run, describe(unit), Outcome.MISPLACED, found.changed[unit.number])
 
     return settle_one
 
 
 def _leave_aside(run: Run, of_unit: Exchange, outcome: Outcome, why: Reason) -> UnitResult:
     left = exchange.leave_aside(of_unit, outcome, why)
-    return replace(left, why=places.explain(run, left, why)) if left.outcome.is_astray else left
+    return replace(left, why=places.explain(run, left, left.why or why)) if left.outcome.is_astray else left
 
 
 def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:

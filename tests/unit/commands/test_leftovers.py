@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,9 @@ from hivekeeper.report import properties
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import Desk
+from support.fakes.files import Killed
 from support.fakes.rows import DataFile
+from support.joined_desk import at, manage, survive
 from support.world import World
 
 WEEK = 7 * 86_400_000
@@ -507,6 +510,34 @@ def come_in_the_gap(desk, directory, files):
         node.attributes = replace(node.attributes, **attributes)
     age(desk)
     before_first(desk, lambda what: f"/ready/u00001 {live}" in what, lambda: desk.world.files.writer.rename_into(place, live))
+
+
+@pytest.mark.parametrize("is_dropped", [False, True], ids=["overwritten", "dropped"])
+def test_rows_that_came_in_the_gap_are_told_of_if_a_killed_run_cannot_merge_them_any_more(is_dropped):
+    desk = a_desk("dt=1")
+    manage(desk)
+    place, live = f"{desk.live()}/.moved", desk.live("dt=1")
+    desk.world.add_file(f"{place}/late.parquet", ["late"])
+    age(desk)
+
+    def come_then_die():
+        desk.world.files.writer.rename_into(place, live)
+        at(desk, ["/recreated/u00001.0"], lambda: desk.world.files.die_after(1 if is_dropped else 2))
+
+    at(desk, [f"/ready/u00001 {live}"], come_then_die)
+    with suppress(Killed):
+        desk.compact()
+    survive(desk)
+    if is_dropped:
+        desk.world.catalog.drop_partition(desk.table, "dt=1")
+    else:
+        desk.world.overwrite(live, "other.parquet", ["other"], whole=True)
+    result = desk.recover()
+    assert result.code is Exit.INVESTIGATE
+    assert "/recreated/u00001.0" in result.tables[0].problem.what
+    assert desk.compact().code is not Exit.INVESTIGATE
+    assert desk.cleanup().code is Exit.DONE
+    assert "late" in desk.world.rows_anywhere()
 
 
 CLOSED = [{"mode": 0o700}, {"group": "hr", "mode": 0o750}, {"group": "hr", "mode": 0o705}, {"owner": "mallory", "mode": 0o711}]

@@ -262,7 +262,8 @@ def test_a_partition_dropped_with_its_files_in_an_outage_is_not_put_back():
     kill_in_the_gap(desk)
     carry_out(Hive(desk.world).drop_partition(TABLE, "dt=1"))
     result = desk.recover()
-    assert result.code is Exit.PARTIAL
+    assert result.code is Exit.INVESTIGATE
+    assert "unpin" in result.tables[0].problem.next
     assert "dt=1" not in desk.world.catalog.partitions[TABLE]
     assert not desk.world.files.look([desk.live("dt=1")])[desk.live("dt=1")].exists
     effect = next(effect for effect in desk.log().standing if effect.partition == "dt=1")
@@ -271,6 +272,17 @@ def test_a_partition_dropped_with_its_files_in_an_outage_is_not_put_back():
     desk.world.make_partition(TABLE, "dt=1")
     assert outcomes(desk.rollback(effect.run, where="dt = '1'")) == {"dt=1": "rolled-back"}
     assert not rows_in("dt=1") - desk.world.rows_of(TABLE)
+
+
+def test_the_only_copy_of_a_partition_that_looks_dropped_in_an_outage_is_not_cleaned_up():
+    """It was renamed, with a directory that a writer had made meanwhile: its new place is not missing."""
+    desk = make_desk("MANAGED_TABLE")
+    kill_in_the_gap(desk)
+    desk.world.files.writer.make_directory(desk.live("dt=1"))
+    carry_out(Hive(desk.world).rename_partition(TABLE, "dt=1", "dt=9"))
+    assert desk.recover().code is Exit.INVESTIGATE
+    assert desk.cleanup().code is Exit.DONE
+    assert not rows_in("dt=1") - desk.world.rows_anywhere()
 
 
 def test_a_discovered_table_that_is_renamed_or_created_again_in_the_gap_is_no_success():
@@ -297,7 +309,7 @@ def test_the_old_rows_of_a_partition_dropped_in_an_outage_do_not_come_back_besid
     desk = make_desk("MANAGED_TABLE")
     kill_in_the_gap(desk)
     carry_out(Hive(desk.world).drop_partition(TABLE, "dt=1"))
-    assert desk.recover().code is Exit.PARTIAL
+    assert desk.recover().code is Exit.INVESTIGATE
     (effect,) = desk.log().standing
     desk.world.make_partition(TABLE, "dt=1")
     desk.append("dt=1", "loaded", "again")
