@@ -6,6 +6,7 @@ backup, and then the command does not report plain success.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from contextlib import suppress
 from typing import Callable, Dict, List, Mapping, NamedTuple, Tuple
@@ -22,6 +23,7 @@ from support.desk import Desk
 from support.fakes.files import TRASH, Killed
 from support.fakes.rows import DataFile
 from support.hive_statements import Calls, Hive, HiveError
+from support.joined_desk import survive
 from support.world import World
 
 TABLE, OTHER, RENAMED = "sales.events", "sales.other", "sales.events2"
@@ -246,3 +248,29 @@ def test_a_statement_in_the_outage_after_any_kill_loses_no_row_without_a_word(ca
             require_no_silent_loss(case, meeting, before, live, results)
         except AssertionError as error:
             raise AssertionError(f"{error}: after change {step}") from error
+
+
+IN_THE_GAP = {"compact-swap": ["rename_exact", "/ready/u00001 "], "rollback": ["rename_exact", "/restoring/u00001 ", "/dt=1"]}
+
+
+@pytest.mark.parametrize("is_added_again", [False, True], ids=["", "added again"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_kill_of_the_recovery_of_what_looks_dropped_leaves_the_only_copy_of_its_rows_to_no_cleanup(command, is_added_again):
+    """It may have been renamed: nobody can tell, but a user."""
+    for number in itertools.count():
+        desk = build("partitioned", "managed", compacted=command == "rollback")
+        before = desk.world.rows_below(desk.live("dt=1"))
+        desk.kill_before(IN_THE_GAP[command], lambda desk=desk: COMMANDS[command](desk))
+        list(Hive(desk.world).drop_partition(TABLE, "dt=1"))
+        desk.world.files.die_after(number)
+        with suppress(Killed):
+            desk.recover()
+            break
+        survive(desk)
+        if is_added_again:
+            desk.world.make_partition(TABLE, "dt=1")
+        desk.recover()
+        assert not before - desk.world.rows_below(desk.live("dt=1")) or desk.log().pinned, f"killed after {number} changes"
+        desk.cleanup()
+        assert not before - desk.world.rows_anywhere(), f"killed after {number} changes"
+    assert number > 5

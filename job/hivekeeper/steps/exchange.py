@@ -117,8 +117,9 @@ class Exchange:
 
     `expected` maps the files that live must hold afterwards to their lengths, None if unknown. `prepare` and `object_to` run before
     anything is changed in live: the first claims the incoming files or returns why they must not come in, the second returns why they are
-    not as planned. `cancel` gives up the incoming files, wherever they are, and can be repeated. `was_exchanged`: the unit is known to have
-    been exchanged before. `describe` gives the same exchange at another place.
+    not as planned. `cancel` gives up the incoming files, wherever they are, and can be repeated; so does `give_up` while the old files are
+    not live, and `was_given_up` tells it until the log has the run. `was_exchanged`: the unit is known to have been exchanged before.
+    `describe` gives the same exchange at another place.
     """
 
     run: Run
@@ -129,6 +130,8 @@ class Exchange:
     prepare: Callable[[], Optional[Reason]]
     object_to: Callable[[Iterable[FileInfo]], Optional[Reason]]
     cancel: Callable[[], None]
+    give_up: Callable[[], None]
+    was_given_up: Callable[[], bool]
     describe: Callable[[PlannedUnit], Exchange]
     certificate: Optional[Certificate] = None
     was_exchanged: bool = False
@@ -178,14 +181,15 @@ def _find(exchange: Exchange) -> Exchange:
     return exchange.describe(replace(exchange.unit, unit=moved)) if moved else exchange
 
 
-def leave_aside(exchange: Exchange, outcome: Outcome, why: Reason) -> UnitResult:
+def leave_aside(exchange: Exchange, why: Reason, after: Outcome = Outcome.MISPLACED) -> UnitResult:
     """End an interrupted exchange without touching live, because the unit no longer belongs there.
 
-    Files that left live stay as a backup; incoming files are given up. Changes nothing if the old files never left.
+    Files that left live stay as a backup; incoming files are given up. Changes nothing if the old files never left. `after`: the outcome if
+    the new files had been live.
     """
     aside = exchange.means.rescue()
     if aside:
-        return _keep_aside(exchange, aside, outcome, why)
+        return _keep_aside(exchange, aside, Outcome.MISPLACED, why)
     exchange = _find(exchange)
     picture = exchange.means.picture()
     unmerged = exchange.means.find_unmerged()
@@ -194,15 +198,15 @@ def leave_aside(exchange: Exchange, outcome: Outcome, why: Reason) -> UnitResult
     if not picture.left:
         exchange.cancel()
         return UnitResult(exchange.unit, exchange.words.cancelled, why=why)
-    if not picture.incoming:
-        return UnitResult(exchange.unit, outcome, exchange.certificate, why=why, has_backup=True)
+    if not picture.incoming and not exchange.was_given_up():
+        return UnitResult(exchange.unit, after, exchange.certificate, why=why, has_backup=True)
     aside = exchange.means.keep_departed()
-    return _keep_aside(exchange, aside, outcome, why) if aside else UnitResult(exchange.unit, exchange.words.cancelled, why=why)
+    return _keep_aside(exchange, aside, Outcome.MISPLACED, why) if aside else UnitResult(exchange.unit, exchange.words.cancelled, why=why)
 
 
 def _keep_aside(exchange: Exchange, files: Tuple[ManifestFile, ...], outcome: Outcome, why: Reason) -> UnitResult:
     """End an exchange with these old files as a backup that nothing replaced; what a rollback had claimed is a backup again."""
-    exchange.cancel()
+    exchange.give_up()
     unit = replace(exchange.unit, manifest=files, backup=None, expected=(), digest=None, join=None, inside=None)
     return UnitResult(unit, outcome, why=why, has_backup=True)
 
@@ -218,6 +222,8 @@ def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, tries: int = 
         raise needs_investigation(exchange.run, exchange.unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause.what})")
     picture = exchange.means.picture()
     move = next_move(picture.left, picture.incoming, _holds(exchange, picture))
+    if move is Move.OVERWRITTEN and exchange.was_given_up():
+        move = Move.PUT_BACK
     try:
         return _take(exchange, move, picture, cause, cancelled)
     except FilesError as error:
@@ -239,15 +245,21 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cance
         raise needs_investigation(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
         return _overwritten(exchange, f"somebody replaced or removed its files after the {exchange.words.after}")
+    if move is Move.PUT_BACK:
+        return _put_back(exchange, cause)
     if move is Move.DECIDE:
         why = manifests.judge(exchange.unit.manifest, picture.departed).why
         if why:
-            aside = exchange.means.put_back()
-            if aside:
-                return _keep_aside(exchange, aside, Outcome.MISPLACED, _why_aside(exchange, aside, why))
-            return _end_cancelled(exchange, Outcome.PUT_BACK, why)
+            return _put_back(exchange, why)
         exchange.means.bring_in()
     return _finish(exchange)
+
+
+def _put_back(exchange: Exchange, why: Reason) -> UnitResult:
+    aside = exchange.means.put_back()
+    if aside:
+        return _keep_aside(exchange, aside, Outcome.MISPLACED, _why_aside(exchange, aside, why))
+    return _end_cancelled(exchange, Outcome.PUT_BACK, why)
 
 
 def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bool = False) -> UnitResult:

@@ -183,7 +183,7 @@ def _settle_of_former(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, .
     why = Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again while the run was interrupted")
     if plan.operation in EXCHANGES:
         describe = _find_describer(run, plan)
-        units = _settle_units(run, plan, lambda unit: _leave_aside(run, describe(unit), Outcome.MISPLACED, why))
+        units = _settle_units(run, plan, lambda unit: _leave_aside(run, describe(unit), why))
     else:
         plan = replace(plan, units=tuple(replace(unit, expected=(), inside=None) for unit in plan.units))
         units = _settle_units(run, plan, _find_settler(run, plan))
@@ -197,17 +197,19 @@ def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
         return settle
     found = places.ask(run, plan.units)
     undecided, describe = places.find_undecided(run, found.changed), _find_describer(run, plan)
+    # Hive has found the new files and deleted them, unless it was discovery that did not find them.
+    after = Outcome.MISPLACED if places.discovers(run.table) else Outcome.DROPPED_MEANWHILE
 
     def settle_one(unit: PlannedUnit) -> UnitResult:
         if unit.number not in undecided or describe(unit).means.find_moved():
             return settle(unit)
-        return _leave_aside(run, describe(unit), Outcome.MISPLACED, found.changed[unit.number])
+        return _leave_aside(run, describe(unit), found.changed[unit.number], after)
 
     return settle_one
 
 
-def _leave_aside(run: Run, of_unit: Exchange, outcome: Outcome, why: Reason) -> UnitResult:
-    left = exchange.leave_aside(of_unit, outcome, why)
+def _leave_aside(run: Run, of_unit: Exchange, why: Reason, after: Outcome = Outcome.MISPLACED) -> UnitResult:
+    left = exchange.leave_aside(of_unit, why, after)
     return replace(left, why=places.explain(run, left, left.why or why)) if left.outcome.is_astray else left
 
 

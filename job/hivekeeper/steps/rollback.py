@@ -90,6 +90,8 @@ def _describe_rejoining(run: Run, unit: PlannedUnit, certificate: Optional[Certi
         prepare=lambda: None,
         object_to=partial(require_proved, run, unit, certificate),
         cancel=means.give_up,
+        give_up=means.give_up,
+        was_given_up=lambda: False,
         describe=lambda there: describe_rollback(run, there, certificate),
         certificate=certificate,
     )
@@ -105,6 +107,8 @@ def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:
         prepare=partial(claim_backup, run, unit),
         object_to=partial(object_to_backup, unit),
         cancel=partial(give_back, run, unit),
+        give_up=partial(give_back, run, unit),
+        was_given_up=lambda: run.files.stat(run.backup_path(unit)) is not None,
         describe=partial(_describe_directory, run),
         was_exchanged=True,
     )

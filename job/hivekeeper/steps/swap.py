@@ -1,6 +1,6 @@
 """Swap one unit: its proved copy goes live, its old files become the backup. An exchange (steps/exchange.py) out of `ready`.
 
-Deletes only the proved copy of a unit whose old files are live.
+Deletes only the proved copy of a unit whose old files are live; the stage goes when the log has the run.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ def describe_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate
         prepare=lambda: None,
         object_to=partial(require_proved, run, unit, certificate),
         cancel=join.give_up if join else partial(drop_ready, run, unit),
+        give_up=join.give_up if join else partial(return_to_stage, run, unit),
+        was_given_up=partial(is_in_stage, run, unit) if join is None else lambda: False,
         describe=lambda there: describe_swap(run, there, certificate),
         certificate=certificate,
     )
@@ -80,3 +82,18 @@ def leave(run: Run, certificates: Mapping[int, Certificate], unit: PlannedUnit, 
 def drop_ready(run: Run, unit: PlannedUnit) -> None:
     """Delete the proved copy of a unit whose old files are live."""
     run.files.delete_tree(run.paths.unit("ready", unit.number))
+
+
+def return_to_stage(run: Run, unit: PlannedUnit) -> None:
+    """Take the proved copy of a unit out of `ready`, so that it never comes to live. Deleted, it would look as if it had."""
+    ready = run.paths.unit("ready", unit.number)
+    if run.files.stat(ready) is None:
+        require_own_directory(run)
+        return
+    if run.files.stat(run.paths.stages) is None:
+        run.files.make_directory(run.paths.stages)
+    run.files.rename_exact(ready, run.paths.returned(unit.number))
+
+
+def is_in_stage(run: Run, unit: PlannedUnit) -> bool:
+    return run.files.stat(run.paths.returned(unit.number)) is not None
