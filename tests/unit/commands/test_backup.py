@@ -414,6 +414,7 @@ def test_a_killed_backup_whose_table_cannot_be_dropped_is_settled_by_the_run_aft
     assert desk.run_directories() == []
 
 
+@pytest.mark.repeating
 @pytest.mark.parametrize("command", ["backup", "compact", "rollback", "cleanup"])
 def test_whatever_is_killed_no_backup_table_outlives_its_files(command):
     for steps in range(200):

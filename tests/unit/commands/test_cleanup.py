@@ -611,6 +611,7 @@ def test_a_whole_database_is_cleaned_table_by_table(world, desk):
 # ---- kills
 
 
+@pytest.mark.repeating
 def test_a_cleanup_killed_at_any_step_is_finished_by_the_next_command_and_loses_no_row():
     for steps in range(200):
         world = World()

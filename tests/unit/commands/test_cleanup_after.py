@@ -56,6 +56,7 @@ def standing(desk):
     return {(effect.run, effect.partition) for effect in desk.log().standing}
 
 
+@pytest.mark.repeating
 @pytest.mark.parametrize("policy", POLICIES)
 def test_thirty_nights_leave_exactly_what_the_policy_says(policy):
     """Night after night, or judged once at the end from the whole log as if nothing had gone: the same stays."""
@@ -284,6 +285,7 @@ def test_the_cleanup_runs_while_the_next_table_is_copied_and_the_last_one_at_the
     assert last_entry < first("rename_exact", "/more/", "/held/")
 
 
+@pytest.mark.repeating
 def test_killed_at_any_step_beside_no_row_is_lost_and_the_next_run_ends_both():
     world, settings = two_tables(cleanup_beside=True)
     rows = {name: world.rows_of(name) for name in TABLES}

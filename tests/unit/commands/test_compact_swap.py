@@ -231,6 +231,7 @@ def test_a_run_whose_jobs_all_fail_leaves_only_its_log_entry(world):
     assert {path: world.picture()[path] for path in before} == before
 
 
+@pytest.mark.repeating
 def test_where_job_after_job_fails_the_rest_is_left_and_tried_by_the_next_run():
     """A cluster that accepts no writes would fail twice as many jobs as there are units, each after minutes of Hadoop's retries."""
     world, jobs = World(), []
@@ -250,6 +251,7 @@ def test_where_job_after_job_fails_the_rest_is_left_and_tried_by_the_next_run():
     assert world.rows_of("sales.events") == before
 
 
+@pytest.mark.repeating
 def test_a_few_bad_units_among_many_are_found_and_the_others_swapped():
     world = World()
     world.add_table(a_table(["dt"]), {f"dt={number:03d}": [1000] * 3 for number in range(200)})

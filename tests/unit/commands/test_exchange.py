@@ -529,6 +529,7 @@ def test_the_catalogue_learns_the_files_of_a_joined_unit_from_the_next_look(worl
     assert {name: (unit.files, unit.status.code) for name, unit in seen.items()} == {"dt=1": (23, "compact"), "dt=2": (1, "fine")}
 
 
+@pytest.mark.repeating
 @pytest.mark.parametrize(("exchange", "says"), [("auto", "compacted 1 unit: 5,000 → 4 files, 488 MiB"), ("directory", "nothing to do")])
 def test_of_two_terabytes_only_the_small_files_are_rewritten(exchange, says):
     """A swap would rewrite all of it, so it is none for a table whose files are mostly large."""

@@ -247,6 +247,7 @@ def test_the_properties_stay_small_and_name_the_gravest_trouble(night):
     assert f"/log/{names.log_entry(0)} cannot be read" in text
 
 
+@pytest.mark.repeating
 def test_the_next_night_does_what_could_not_be_done_and_nothing_twice():
     world = build()
     compact(world)
@@ -257,6 +258,7 @@ def test_the_next_night_does_what_could_not_be_done_and_nothing_twice():
     assert done == {full(number) for number in [*LOCKED, FORBIDDEN]}
 
 
+@pytest.mark.repeating
 def test_a_dry_run_over_all_of_them_changes_nothing():
     world = build()
     before = world.picture()
@@ -319,6 +321,7 @@ def count_calls(tables: int, partitions: int = 1, runs: int = 1) -> Counter:
     return calls
 
 
+@pytest.mark.repeating
 def test_calls_grow_with_the_tables_and_not_with_their_square():
     few, many = count_calls(10), count_calls(100)
     for name in many:

@@ -54,6 +54,7 @@ def enter_safe_mode_at(world, step):
     world.files.before_step = refuse
 
 
+@pytest.mark.repeating
 @pytest.mark.parametrize(("command", "step"), EVERY_STEP)
 def test_safe_mode_from_any_step_on_asks_no_person_and_the_next_run_finishes(command, step):
     world, desk, act = prepare(command)

@@ -90,6 +90,7 @@ class Watched:
         return result
 
 
+@pytest.mark.repeating
 @pytest.mark.parametrize("name", TABLES)
 def test_no_step_of_any_command_shows_more_than_the_table_does(name):
     desk = a_desk(*TABLES[name])

@@ -290,6 +290,7 @@ def certificates_of(planned):
     ]
 
 
+@pytest.mark.repeating
 @pytest.mark.parametrize("forms", [1, 2])
 def test_a_unit_whose_certificate_a_recovery_would_refuse_is_not_begun(forms):
     planned = plan(with_long_schemas(3 * 2**23, forms, "dt=1"), with_long_schemas(2**23 - 1000, forms, "dt=2"))

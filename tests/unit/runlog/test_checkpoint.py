@@ -128,6 +128,7 @@ def backups(desk):
     return sorted({effect.run for effect in desk.log().standing})
 
 
+@pytest.mark.repeating
 @pytest.mark.parametrize("seed", range(8))
 def test_whoever_reads_checkpoints_knows_exactly_what_the_entries_say(seed, monkeypatch):
     dice = random.Random(seed)

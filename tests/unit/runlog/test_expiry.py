@@ -149,6 +149,7 @@ def walk(desk, dice):
         yield STEPS["compact"]
 
 
+@pytest.mark.repeating
 @pytest.mark.parametrize("seed", range(10))
 def test_whatever_commands_ask_of_a_log_is_answered_as_with_all_entries(seed):
     dice = random.Random(seed)
@@ -345,6 +346,7 @@ def test_a_checkpoint_with_a_strange_base_is_not_used(how, caplog):
     assert names.checkpoint(newest) in caplog.text
 
 
+@pytest.mark.repeating
 def test_long_bases_are_cut_and_put_together_again(monkeypatch):
     monkeypatch.setattr(checkpoint, "FILES_OF_A_LINE", 1)
     test_whatever_commands_ask_of_a_log_is_answered_as_with_all_entries(3)
@@ -367,6 +369,7 @@ def steps_of_removal():
     return range(min(removing), max(removing) + 1)
 
 
+@pytest.mark.repeating
 @pytest.mark.parametrize("at_once", [True, False], ids=["after the change", "before the next"])
 @pytest.mark.parametrize("step", steps_of_removal())
 def test_a_run_killed_while_it_removes_entries_needs_no_hand(step, at_once):

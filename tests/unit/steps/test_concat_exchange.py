@@ -228,6 +228,7 @@ def test_a_run_that_leaves_its_units_and_is_killed_then_is_known_to_have_joined_
     assert desk.run_directories() == []
 
 
+@pytest.mark.repeating
 @pytest.mark.parametrize("interrupted", [False, True], ids=["undisturbed", "with a file replaced"])
 @pytest.mark.parametrize("step", range(STEPS))
 def test_a_run_that_is_killed_anywhere_is_settled_by_the_next(step, interrupted):

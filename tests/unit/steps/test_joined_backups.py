@@ -191,6 +191,7 @@ def test_old_files_stay_inside_a_file_that_another_backup_has(desk):
     assert {effect.run for effect in desk.log().standing if effect.partition == "dt=1"} == {desk.runs[0], desk.runs[1]}
 
 
+@pytest.mark.repeating
 @pytest.mark.parametrize("command", ["rollback", "cleanup"])
 def test_a_command_that_is_killed_anywhere_is_settled_by_the_next(command):
     survived = 0

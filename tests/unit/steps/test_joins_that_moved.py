@@ -828,6 +828,7 @@ def calls_of_recovery(lose, count, monkeypatch):
     return calls
 
 
+@pytest.mark.repeating
 @pytest.mark.parametrize("lose", [trash_files, drop_to_trash])
 def test_a_recovery_after_many_partitions_went_to_the_trash_does_not_look_for_each_file_in_each_partition(lose, monkeypatch):
     few, many = (calls_of_recovery(lose, count, monkeypatch) for count in (40, 80))
