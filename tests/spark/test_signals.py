@@ -130,30 +130,29 @@ def test_a_signal_ends_a_run_in_good_order_and_the_next_run_goes_on(installed, c
     # Schedulers and `kill` signal one process, which is Java by then.
     process = installed.start("--set", "batch_units=500")
     installed.wait_for(process, "step=stage begin")
-    os.kill(process.pid, signal.SIGHUP)
-    code, seconds["HUP while staging"], document = installed.end(process)
-    assert (code, document["exit_code"], document["signal"]) == (129, 129, 1), installed.log()
+    os.kill(process.pid, signal.SIGTERM)
+    code, seconds["TERM while staging"], document = installed.end(process)
+    assert (code, document["exit_code"], document["signal"]) == (143, 143, signal.SIGTERM), installed.log()
     assert set(count_outcomes(document)) <= {"swapped", "left"}
     assert count_outcomes(document)["left"] > 0
     assert (installed.left_in("stage"), installed.left_in("ready"), installed.rows()) == ([], [], rows)
 
     # A terminal signals all processes of the group, so the driver gets two signals.
-    for send, number in ((os.kill, signal.SIGTERM), (os.killpg, signal.SIGINT)):
-        process = installed.start("--set", "batch_units=4")
-        installed.wait_for(process, "step=swap done")
-        send(process.pid, number)
-        code, seconds[f"{send.__name__} {number.name}"], document = installed.end(process)
-        assert (code, document["exit_code"]) == (128 + number, 128 + number), installed.log()
-        (table,) = document["tables"]
-        # Hadoop starts a process to set a local file's mode; the terminal's signal ends it too, and then live is untouched.
-        interrupted = [unit for unit in table["units"] if send is os.killpg and unit["code"] == Code.CALL_FAILED.code]
-        assert len(interrupted) <= 1
-        assert {unit["outcome"] for unit in table["units"] if unit not in interrupted} == {"swapped", "left"}
-        assert (table["recovered"], table["log_version"] is None) == ([], False)
-        assert f"stopped by {number.name}" in {unit["reason"] for unit in table["units"]}
-        assert (installed.left_in("stage"), installed.left_in("ready"), installed.rows()) == ([], [], rows)
+    process = installed.start("--set", "batch_units=4")
+    installed.wait_for(process, "step=swap done")
+    os.killpg(process.pid, signal.SIGINT)
+    code, seconds["a terminal's INT while swapping"], document = installed.end(process)
+    assert (code, document["exit_code"]) == (130, 130), installed.log()
+    (table,) = document["tables"]
+    # Hadoop starts a process to set a local file's mode; the terminal's signal ends it too, and then live is untouched.
+    interrupted = [unit for unit in table["units"] if unit["code"] == Code.CALL_FAILED.code]
+    assert len(interrupted) <= 1
+    assert {unit["outcome"] for unit in table["units"] if unit not in interrupted} == {"swapped", "left"}
+    assert (table["recovered"], table["log_version"] is None) == ([], False)
+    assert "stopped by SIGINT" in {unit["reason"] for unit in table["units"]}
+    assert (installed.left_in("stage"), installed.left_in("ready"), installed.rows()) == ([], [], rows)
 
-    # Between the two renames of a swap, from an operator who does not want to wait.
+    # Between the two renames of a swap, from a terminal that is closed, and from an operator who does not want to wait.
     (installed.home / "slow").touch()
     backups = len(installed.left_in("retired"))
     process = installed.start("--set", "batch_units=4")
@@ -162,14 +161,14 @@ def test_a_signal_ends_a_run_in_good_order_and_the_next_run_goes_on(installed, c
     while len(installed.left_in("retired")) <= backups:
         assert time.monotonic() < until, installed.log()
         time.sleep(0.05)
-    os.kill(process.pid, signal.SIGTERM)
+    os.kill(process.pid, signal.SIGHUP)
     installed.wait_for(process, "step=stop begin")
     time.sleep(SAME_WISH_S + 0.1)
     assert process.poll() is None
     began = time.monotonic()
-    os.kill(process.pid, signal.SIGTERM)
-    assert process.wait(ENDS_WITHIN_SECONDS) == 143
-    seconds["a second TERM"] = time.monotonic() - began
+    os.kill(process.pid, signal.SIGHUP)
+    assert process.wait(ENDS_WITHIN_SECONDS) == 129
+    seconds["a second HUP"] = time.monotonic() - began
     assert (installed.home / "stdout").read_text() == ""
     (installed.home / "slow").unlink()
 
