@@ -87,7 +87,8 @@ def test_the_pages_of_all_columns_together_are_bounded(copier, tmp_path):
 def test_a_value_that_is_long_and_often_repeated_is_bounded(copier, tmp_path):
     """In memory, values of a dictionary are one object; the output's columns hold each, once it has given up its own dictionary."""
     values = pa.DictionaryArray.from_arrays(pa.repeat(0, 1 << 20).cast(pa.int32()), pa.array([bytes(40 << 20)]))
-    source = write_pages(tmp_path / "long", {"a": values}, use_dictionary=True, dictionary_pagesize_limit=1 << 30)
+    # Arrow would compare them all for its statistics.
+    source = write_pages(tmp_path / "long", {"a": values}, use_dictionary=True, dictionary_pagesize_limit=1 << 30, write_statistics=False)
     (answer,) = copy_all(copier, [source])
     assert re.search(r"a batch of rows takes \d+ bytes of memory", answer.failed)
 
