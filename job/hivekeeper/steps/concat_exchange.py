@@ -52,7 +52,9 @@ class ConcatExchange:
     def rescue(self) -> Tuple[ManifestFile, ...]:
         strayed = self.joined.find_strayed()
         # Not if another file has what was joined, which may be aside: T has no more than it had before then.
-        return keep(strayed) if strayed and strayed.is_file_wrong(strayed.find_own()) else ()
+        if strayed and strayed.is_file_wrong(strayed.find_own()):
+            return keep(strayed)
+        return self._keep_strange()
 
     def check(self) -> Checked:
         checked = check_often(self.run, self.unit, self.joined.ready)
@@ -126,9 +128,12 @@ class ConcatExchange:
             if own is not None:
                 joined.require_joined(own)
                 back.copy_out(own)
+                # If T has come back after another file was taken in its place, that one is there.
+                self._return_strange()
                 self._take(own.path, "file")
             taken = joined.find_taken()
             if taken is not None and joined.is_own(taken):
+                self._return_strange()
                 return back.give_back()
             if taken is None:
                 # Whoever removed T has removed what it took, unless it went with its directory.
@@ -143,16 +148,20 @@ class ConcatExchange:
     def keep_departed(self) -> Tuple[ManifestFile, ...]:
         return keep(self.joined)
 
+    def _keep_strange(self) -> Tuple[ManifestFile, ...]:
+        """Make a backup of what `_return_strange` is to return to live, if live is another directory by now, or gone."""
+        strange = self.joined.find_strange() if self.certificate is not None else {}
+        return self.joined.back.set_aside(strange) if strange and self.joined.is_left() else ()
+
     def _return_strange(self) -> None:
-        """Return to live what somebody put in the place of T, or of the file beside it, just before it was taken out of there: nothing else
-        shows its rows.
+        """Return to live what somebody put in the place of T, of the tail or of the file beside it, just before it was taken out of there:
+        nothing else shows its rows.
         """
         joined = self.joined
-        found, beside = joined.find_taken(), self.run.files.stat(joined.taken("beside")) if joined.join.beside else None
-        if found is not None and not joined.is_own(found):
-            move_file(self.run.files, found.path, self.unit.live, joined.join.file)
-        if beside is not None and beside.file_id != joined.made.beside_id:
-            move_file(self.run.files, beside.path, self.unit.live, joined.join.beside)
+        for part, file in joined.find_strange().items():
+            # Not in the tail's place: a late concat must not find it there.
+            name = f"{joined.join.tail}-late" if part == "tail" else joined.parts[part]
+            move_file(self.run.files, file.path, self.unit.live, name)
 
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:  # noqa: ARG002
         """Other files of live were never away."""
@@ -193,7 +202,12 @@ class ConcatExchange:
     def _is_withdrawn(self) -> bool:
         """Whether nothing was joined, because the tail is aside; takes it out of live if it is there."""
         joined = self.joined
-        return joined.is_aside() or (self._take(joined.in_live(joined.join.tail), "tail") and joined.is_aside())
+        if joined.is_aside():
+            return True
+        # What comes to the tail's place after that was taken stays.
+        with suppress(TargetExists):
+            return self._take(joined.in_live(joined.join.tail), "tail") and joined.is_aside()
+        return False
 
     def _take(self, path: str, part: str) -> bool:
         """Whether it was there. Raises Fenced if another run took this one over."""

@@ -8,7 +8,7 @@ Reads only.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import FrozenSet, Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo, Unit
@@ -76,6 +76,11 @@ class JoinedUnit:
         place = self._find_place()
         return find_at(self.run, self.unit, place) if place else None
 
+    def is_left(self) -> bool:
+        """Whether live is not the directory any more whose files were to be joined, and that is no partition of the table either."""
+        live = self.run.files.stat(self.unit.live)
+        return (live is None or live.file_id != self._directory_id) and self.find_moved() is None
+
     def require_not_moved(self) -> None:
         """Raise FilesUnavailable if live was moved since it was looked for: the next recovery finds it."""
         if self.find_moved():
@@ -85,7 +90,7 @@ class JoinedUnit:
         """The same unit where the file is that has what was joined, if nothing may be changed there, because that is no partition's place
         in the table; or live itself, if the file has another name there.
         """
-        if self.certificate is None or self._is_known_in_live() or self._is_all_aside():
+        if self.certificate is None or self._is_known_in_live() or self.back.is_set_aside() or self._is_all_aside():
             return None
         path = self._find_joined()
         if path is None or is_below(path, self.run.control.top):
@@ -199,12 +204,13 @@ class JoinedUnit:
 
     def _is_all_aside(self) -> bool:
         """Whether nothing that the run makes is in live, wherever that was moved, and nothing waits to go back there."""
-        if self.back.is_set_aside():
-            return True
         ready, aside = self._look_aside()
-        parts = {self.join.file: "file", self.join.tail: "tail", self.join.beside: "beside"}
-        places = [(names.join(self.ready, name), self.taken(part)) for name, part in parts.items() if name]
-        return not ready or all(not aside.isdisjoint(both) for both in places)
+        if self._choose_strange(aside):
+            return False
+        if not ready or self.back.is_set_aside():
+            return True
+        places = [(names.join(self.ready, name), self.taken(part)) for part, name in self.parts.items()]
+        return all(not aside.keys().isdisjoint(both) for both in places)
 
     def _is_in_live(self) -> bool:
         """Whether live is the directory that the run knows: what it had put there is in it, or T's copies wait to go back to it."""
@@ -229,19 +235,34 @@ class JoinedUnit:
         # `ready` stays when its files leave it: without it they were never there, or are given up.
         if not ready:
             return True
-        if aside.isdisjoint([names.join(self.ready, self.join.tail), self.taken("tail")]):
+        if aside.keys().isdisjoint([names.join(self.ready, self.join.tail), self.taken("tail")]):
             return False
         # Another file may have been joined in the tail's place; not while T waits.
         waits = names.join(self.ready, self.join.file) in aside
         return waits or not any(map(self.has_joined, [self.find_own(), self.find_taken()]))
 
-    def _look_aside(self) -> Tuple[bool, FrozenSet[str]]:
-        """Whether the unit's `ready` is there, and the paths in it and in `taken`. Raises Fenced."""
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """What the run puts into live, and its names there."""
+        parts = {"file": self.join.file, "tail": self.join.tail, "beside": self.join.beside}
+        return {part: name for part, name in parts.items() if name}
+
+    def find_strange(self) -> Mapping[str, FileInfo]:
+        """What was taken as T, the tail or the file beside it, because somebody had just put it in their place."""
+        return self._choose_strange(self._look_aside()[1])
+
+    def _choose_strange(self, aside: Mapping[str, FileInfo]) -> Mapping[str, FileInfo]:
+        taken = {part: aside[self.taken(part)] for part in self.parts if self.taken(part) in aside}
+        ids = {"tail": self.made.tail_id, "beside": self.made.beside_id}
+        return {part: file for part, file in taken.items() if ids.get(part) != file.file_id and not (part == "file" and self.is_own(file))}
+
+    def _look_aside(self) -> Tuple[bool, Mapping[str, FileInfo]]:
+        """Whether the unit's `ready` is there, and what is in it and in `taken`, by path. Raises Fenced."""
         top, ready, taken = self.run.paths.top, self.ready, self.run.paths.state("taken")
         seen = self.run.files.look([top, ready, taken])
         if not seen[top].exists:
             raise fenced(self.run)
-        return seen[ready].exists, frozenset(entry.path for place in (ready, taken) for entry in seen[place].entries)
+        return seen[ready].exists, {entry.path: entry for place in (ready, taken) for entry in seen[place].entries}
 
     def has_sources(self, own: Optional[FileInfo]) -> bool:
         """Whether the tail, which is not in live any more, was joined. Else somebody has deleted it. `own`: what find_own has found."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Callable, Dict, Mapping, Sequence, Tuple
 
 from hivekeeper import names, quoting
@@ -121,11 +122,13 @@ class PutBack:
         if found is not None and found.file_id == copy.file_id:
             self.run.files.rename_exact(path, copy.path)
 
-    def set_aside(self) -> Tuple[ManifestFile, ...]:
-        """Make a backup of the run of the copies that are left, if there are any; returns its files."""
+    def set_aside(self, strange: Mapping[str, FileInfo] = MappingProxyType({})) -> Tuple[ManifestFile, ...]:
+        """Make a backup of the run of the copies that are left, if there are any, and of strange files, by what they were taken for; returns
+        its files.
+        """
         files, aside = self.run.files, self._aside
         if not self.is_set_aside():
-            if not self._find_copies(self._ready):
+            if not strange and not self._find_copies(self._ready):
                 files.delete_tree(self._ready)
                 return ()
             # In one step, and no new directory: one that this run made after another had taken it over would stay.
@@ -135,6 +138,8 @@ class PutBack:
         for entry in self._look(aside):
             if names.BACK.fullmatch(entry.name):
                 files.delete_file(entry.path)
+        for part, file in strange.items():
+            files.rename_exact(file.path, names.join(aside, f"-{part}".join(names.split_suffix(self.join.file))))
         return tuple(ManifestFile.of(entry) for entry in self._look(aside))
 
     def is_set_aside(self) -> bool:

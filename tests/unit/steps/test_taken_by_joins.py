@@ -1,0 +1,198 @@
+"""What the recovery of a join takes out of live because it lies where the run had put something, and is somebody else's; and copies of what
+was joined by mistake, which tell that something was, whatever lies there by then.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper import names
+from support.fakes.files import Killed
+from support.fakes.rows import DataFile
+from support.joined_desk import (
+    ALL,
+    SMALL,
+    a_desk,
+    at,
+    drop_partition,
+    files_of,
+    joined_name,
+    manage,
+    put_strange,
+    rename_partition,
+    replace_one,
+    rows,
+    rows_aside,
+    survive,
+)
+
+TAKE = ["rename_exact", "/taken/", ".file"]
+
+
+@pytest.fixture
+def desk():
+    desk = a_desk()
+    manage(desk)
+    return desk
+
+
+def compact(desk):
+    desk.compact(where="dt = '1'")
+
+
+def waiting_join(desk):
+    desk.kill_before(["concat", "/dt=1/part"], lambda: compact(desk))
+
+
+def kill_at(desk, words, act, command):
+    """Act just before a step, and kill the command just after it."""
+    done = []
+
+    def act_then_die():
+        done.append(act())
+        desk.world.files.die_after(1)
+
+    at(desk, words, act_then_die)
+    with suppress(Killed):
+        command()
+    assert done
+    survive(desk)
+
+
+def join_another_tail(desk):
+    """A join that took another file in the tail's place, and was killed before that was put back. Then the tail is back."""
+    found = []
+
+    def put_then_wait():
+        found.append(tail_name(desk))
+        move(desk, found[0], ".kept")
+        put(desk, found[0], "strange")
+        at(desk, ["copy_part"], lambda: desk.world.files.die_after(0))
+
+    at(desk, ["concat", "/dt=1/part"], put_then_wait)
+    with suppress(Killed):
+        compact(desk)
+    survive(desk)
+    move(desk, ".kept", found[0])
+
+
+def tail_name(desk):
+    return next(name for name in files_of(desk) if names.JOIN_TAIL.fullmatch(name))
+
+
+def move(desk, before, after):
+    desk.world.files.writer.rename_into(desk.live(f"dt=1/{before}"), desk.live(f"dt=1/{after}"))
+
+
+def put(desk, name, row):
+    desk.world.files.writer.add(desk.live(f"dt=1/{name}"), DataFile((row,)), 777)
+
+
+def put_later(desk, kept="kept.parquet"):
+    """Another file comes to the place of the joined one, which gets another name."""
+    name = joined_name(desk)
+    move(desk, name, kept)
+    put(desk, name, "later")
+    return name
+
+
+def settle(desk):
+    """One recovery may find that something moved meanwhile, and the next one tells where files are that did not go back."""
+    desk.recover()
+    desk.world.files.before_step = None
+    desk.recover()
+    (table,) = desk.recover().tables
+    assert table.problem is None
+
+
+def seen(desk, unit="dt=1"):
+    return {*rows(desk, unit), *rows_aside(desk)}
+
+
+def rows_of_hidden(desk):
+    return [row for name, (_, of_file) in files_of(desk).items() if names.is_hidden(name) for row in of_file]
+
+
+# ---- somebody else's files
+
+
+def test_a_file_that_lies_in_the_tails_place_is_not_deleted(desk):
+    waiting_join(desk)
+    tail = tail_name(desk)
+    move(desk, tail, "kept")
+    put(desk, tail, "strange")
+    settle(desk)
+    assert rows_of_hidden(desk) == ["strange"]
+    assert set(ALL) <= set(rows(desk))
+
+
+def test_a_file_that_comes_to_the_tails_place_after_that_was_taken_keeps_no_recovery_from_ending(desk):
+    join_another_tail(desk)
+    tail = tail_name(desk)
+    at(desk, ["copy_part"], lambda: desk.world.files.die_after(0))
+    with suppress(Killed):
+        desk.recover()
+    survive(desk)
+    put(desk, tail, "again")
+    settle(desk)
+    assert {"strange", *ALL} <= seen(desk)
+    assert rows_of_hidden(desk) == ["again"]
+
+
+def test_a_joined_file_that_came_back_after_another_one_was_taken_while_it_was_put_back_keeps_no_recovery_from_ending(desk):
+    names_of_it = []
+
+    def replace_then_wait():
+        replace_one(desk)
+        at(desk, TAKE, lambda: [names_of_it.append(put_later(desk)), desk.world.files.die_after(1)])
+
+    at(desk, ["concat", "/dt=1/part"], replace_then_wait)
+    with suppress(Killed):
+        compact(desk)
+    survive(desk)
+    move(desk, "kept.parquet", names_of_it[0])
+    settle(desk)
+    assert {"new", "later", SMALL[0], SMALL[2], "large"} <= set(rows(desk))
+
+
+def overwrite(desk):
+    desk.world.files.writer.overwrite(desk.live("dt=1"), {"fresh.parquet": DataFile(("fresh",))})
+
+
+def remove(desk):
+    desk.world.files.writer.delete(desk.live("dt=1"))
+
+
+def drop(desk):
+    drop_partition(desk)
+    remove(desk)
+
+
+@pytest.mark.parametrize("put_back", [False, True])
+@pytest.mark.parametrize("change", [overwrite, remove, drop])
+def test_what_was_taken_from_a_directory_that_is_gone_becomes_a_backup(desk, put_back, change):
+    """It belongs to no other one that has come to its place."""
+    if put_back:
+        join_another_tail(desk)
+    else:
+        waiting_join(desk)
+    kill_at(desk, TAKE, lambda: put_later(desk), desk.recover)
+    change(desk)
+    settle(desk)
+    assert rows(desk) == (["fresh"] if change is overwrite else [])
+    assert "later" in rows_aside(desk)
+
+
+def test_what_was_taken_goes_back_to_its_partition_where_that_was_renamed_and_its_name_given_again(desk):
+    waiting_join(desk)
+    kill_at(desk, TAKE, lambda: put_later(desk), desk.recover)
+    rename_partition(desk)
+    partition = desk.world.partitions(desk.table)["dt=9"]
+    desk.world.files.writer.make_directory(desk.live("dt=1"))
+    desk.world.catalog.add_partition(desk.table, replace(partition, name="dt=1", values=("1",), location=desk.live("dt=1")))
+    settle(desk)
+    assert (rows(desk), rows(desk, "dt=9")) == ([], sorted([*ALL, "later"]))
+
