@@ -191,13 +191,15 @@ class ConcatExchange:
         self.run.files.delete_tree(joined.ready)
 
     def _take_unchanged(self, name: str, part: str, file_id: int, length: int) -> bool:
-        """Take a file out of live unless somebody has put another one in its place, or has written to it; whether there is one."""
+        """Take a file out of live unless somebody has written to it; whether it was there, and not another one in its place."""
         found = self.run.files.stat(self.joined.in_live(name))
-        if found is not None and (found.file_id, found.length) == (file_id, length):
+        if found is None or found.file_id != file_id:
+            return False
+        if found.length == length:
             # What came back after another one was taken in its place stays: it shows no rows.
             with suppress(TargetExists):
                 self._take(found.path, part)
-        return found is not None
+        return True
 
     def _is_withdrawn(self) -> bool:
         """Whether nothing was joined, because the tail is aside; takes it out of live if it is there."""

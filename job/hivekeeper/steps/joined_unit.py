@@ -210,7 +210,7 @@ class JoinedUnit:
         if not ready or self.back.is_set_aside():
             return True
         places = [(names.join(self.ready, name), self.taken(part)) for part, name in self.parts.items()]
-        return all(not aside.keys().isdisjoint(both) for both in places)
+        return not _are_copied(aside) and all(not aside.keys().isdisjoint(both) for both in places)
 
     def _is_in_live(self) -> bool:
         """Whether live is the directory that the run knows: what it had put there is in it, or T's copies wait to go back to it."""
@@ -235,7 +235,7 @@ class JoinedUnit:
         # `ready` stays when its files leave it: without it they were never there, or are given up.
         if not ready:
             return True
-        if aside.keys().isdisjoint([names.join(self.ready, self.join.tail), self.taken("tail")]):
+        if _are_copied(aside) or aside.keys().isdisjoint([names.join(self.ready, self.join.tail), self.taken("tail")]):
             return False
         # Another file may have been joined in the tail's place; not while T waits.
         waits = names.join(self.ready, self.join.file) in aside
@@ -267,7 +267,8 @@ class JoinedUnit:
     def has_sources(self, own: Optional[FileInfo]) -> bool:
         """Whether the tail, which is not in live any more, was joined. Else somebody has deleted it. `own`: what find_own has found."""
         # T goes to live after the tail, so it is in `ready` if it was never there.
-        if self.run.files.stat(names.join(self.ready, self.join.file)) is not None:
+        _, aside = self._look_aside()
+        if names.join(self.ready, self.join.file) in aside:
             return False
         if self.has_joined(self.find_taken()):
             # It is being put back. Sources that are there came back, or are copies of what it had; so may T be, after its substitute.
@@ -277,6 +278,8 @@ class JoinedUnit:
         if own is not None:
             self._require_no_substitute()
             return False
+        if _are_copied(aside):
+            return True
         # It was put back, or overwritten: the sources tell.
         _, gone = manifests.find_present(self.unit.manifest, self.entries())
         # Those that others took the place of just before the concat are all there.
@@ -332,6 +335,11 @@ class JoinedUnit:
         groups = self.run.cluster.rows.footers(self._format, {0: [file]}, by_identity=True)[0].groups
         expected = (self.certificate.forms[0].identity, self.certificate.rows)
         return [(group.form.identity, group.row_count) for group in groups] == [expected]
+
+
+def _are_copied(aside: Iterable[str]) -> bool:
+    """Whether what T took is copied, as far as the paths in `ready` tell: then it was joined, whatever came to its place or the tail's."""
+    return any(names.BACK.fullmatch(names.base(path)) for path in aside)
 
 
 def _has_others(file_id: int, blocks: Iterable[Block], owners: Mapping[int, int]) -> bool:

@@ -196,3 +196,29 @@ def test_what_was_taken_goes_back_to_its_partition_where_that_was_renamed_and_it
     settle(desk)
     assert (rows(desk), rows(desk, "dt=9")) == ([], sorted([*ALL, "later"]))
 
+
+# ---- copies
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_copies_are_not_given_up_where_the_tail_is_back_and_another_file_was_taken_for_the_joined_one(desk, deleted):
+    join_another_tail(desk)
+    kill_at(desk, TAKE, lambda: put_later(desk), desk.recover)
+    if deleted:
+        desk.world.files.writer.delete(desk.live("dt=1/kept.parquet"))
+    settle(desk)
+    assert {"strange", "later", *ALL} <= seen(desk)
+
+
+def test_copies_are_not_given_up_where_the_joined_file_is_replaced_and_the_tail_comes_back_while_they_are_made(desk):
+    join_another_tail(desk)
+    tail = tail_name(desk)
+    move(desk, tail, ".kept")
+
+    def replace_then_bring_back():
+        put_later(desk)
+        move(desk, ".kept", tail)
+
+    at(desk, ["copy_part"], replace_then_bring_back)
+    settle(desk)
+    assert {"strange", "later", *ALL} <= seen(desk)
