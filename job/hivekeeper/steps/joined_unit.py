@@ -18,6 +18,7 @@ from hivekeeper.ports import FilesUnavailable, NoPermission
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
+from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.places import find_at, is_left
 from hivekeeper.steps.put_back import PutBack, blocks_of
 from hivekeeper.steps.run_directory import Run, fenced
@@ -101,13 +102,19 @@ class JoinedUnit:
         return self._at(place, name)
 
     def _is_known_in_live(self) -> bool:
-        """Whether what live has at T's place tells all: it was joined, or the tail still waits for that. T alone may have come back there
-        after a substitute was joined.
+        """Whether what live has at T's place tells all: it was joined, or the tail still waits for that. T may have come back there after a
+        substitute was joined, and so may the tail after another file was joined in its place: then the sources are gone.
         """
         own = self.find_own()
         if own is None or self._is_joined(own):
             return own is not None
-        return self.run.files.stat(self.in_live(self.join.tail)) is not None or self.is_aside()
+        is_waiting = self.run.files.stat(self.in_live(self.join.tail)) is not None or self.is_aside()
+        return is_waiting and not self._is_source_gone()
+
+    def _is_source_gone(self) -> bool:
+        seen = self.run.files.look([self.unit.live], self.run.most_listed([self.unit]))[self.unit.live]
+        # Of so many files it is not asked, because the tail tells as well.
+        return not why_too_many(self.run, self.unit, len(seen.entries)) and bool(manifests.find_present(self.unit.manifest, seen.entries)[1])
 
     def _is_moved_to(self, place: str) -> bool:
         """Whether find_moved finds live there: not if T alone went to another partition."""

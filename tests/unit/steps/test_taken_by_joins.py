@@ -222,3 +222,25 @@ def test_copies_are_not_given_up_where_the_joined_file_is_replaced_and_the_tail_
     at(desk, ["copy_part"], replace_then_bring_back)
     settle(desk)
     assert {"strange", "later", *ALL} <= seen(desk)
+
+
+def test_a_file_that_was_joined_in_place_of_the_joined_one_is_found_when_that_one_and_the_tail_are_back(desk):
+    found = []
+
+    def put_then_wait():
+        found[:] = tail_name(desk), joined_name(desk)
+        for name, kept in zip(found, [".tail", ".file"]):
+            move(desk, name, kept)
+        put(desk, found[0], "for the tail")
+        put_strange(desk, found[1])
+        at(desk, ["copy_part"], lambda: desk.world.files.die_after(0))
+
+    at(desk, ["concat", "/dt=1/part"], put_then_wait)
+    with suppress(Killed):
+        compact(desk)
+    survive(desk)
+    move(desk, found[1], "other.parquet")
+    for name, kept in zip(found, [".tail", ".file"]):
+        move(desk, kept, name)
+    settle(desk)
+    assert {"strange", "for the tail", *ALL} <= seen(desk)
