@@ -99,6 +99,9 @@ class ConcatExchange:
         left = is_aside or (not is_withdrawn and joined.has_sources(own))
         incoming = not left or is_aside or joined.is_wrong(own)
         joined.require_not_moved()
+        if not incoming:
+            # Only out of the tail's place: T stays.
+            self._return_strange()
         if not left and own is None:
             # Nothing was joined, whatever live holds by now.
             return Picture(left, (), incoming, None)

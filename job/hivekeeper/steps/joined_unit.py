@@ -112,9 +112,10 @@ class JoinedUnit:
         return is_waiting and not self._is_source_gone()
 
     def _is_source_gone(self) -> bool:
-        seen = self.run.files.look([self.unit.live], self.run.most_listed([self.unit]))[self.unit.live]
-        # Of so many files it is not asked, because the tail tells as well.
-        return not why_too_many(self.run, self.unit, len(seen.entries)) and bool(manifests.find_present(self.unit.manifest, seen.entries)[1])
+        """Not asked where so much has come to live that a listing may be only a part."""
+        entries = self.run.files.look([self.unit.live], self.run.most_listed([self.unit]))[self.unit.live].entries
+        _, gone = manifests.find_present(self.unit.manifest, entries)
+        return bool(gone) and not why_too_many(self.run, self.unit, len(entries))
 
     def _is_moved_to(self, place: str) -> bool:
         """Whether find_moved finds live there: not if T alone went to another partition."""

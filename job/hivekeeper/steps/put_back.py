@@ -123,8 +123,8 @@ class PutBack:
             self.run.files.rename_exact(path, copy.path)
 
     def set_aside(self, strange: Mapping[str, FileInfo] = MappingProxyType({})) -> Tuple[ManifestFile, ...]:
-        """Make a backup of the run of the copies that are left, if there are any, and of strange files, by what they were taken for; returns
-        its files.
+        """Make a backup of the run of the copies that are left, if there are any; returns its files. `strange`: what else belongs to it, by
+        what it was taken for.
         """
         files, aside = self.run.files, self._aside
         if not self.is_set_aside():

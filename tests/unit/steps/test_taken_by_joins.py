@@ -129,6 +129,22 @@ def test_a_file_that_lies_in_the_tails_place_is_not_deleted(desk):
     assert set(ALL) <= set(rows(desk))
 
 
+def test_a_file_that_comes_to_the_tails_place_after_the_concat_is_not_deleted(desk):
+    found = []
+
+    def wait():
+        found.append(tail_name(desk))
+        at(desk, ["entry.json"], lambda: desk.world.files.die_after(0))
+
+    at(desk, ["concat", "/dt=1/part"], wait)
+    with suppress(Killed):
+        compact(desk)
+    survive(desk)
+    put(desk, found[0], "strange")
+    settle(desk)
+    assert (rows_of_hidden(desk), rows(desk)) == (["strange"], sorted(ALL))
+
+
 def test_a_file_that_comes_to_the_tails_place_after_that_was_taken_keeps_no_recovery_from_ending(desk):
     join_another_tail(desk)
     tail = tail_name(desk)
