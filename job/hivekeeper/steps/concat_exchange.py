@@ -52,9 +52,8 @@ class ConcatExchange:
     def rescue(self) -> Tuple[ManifestFile, ...]:
         strayed = self.joined.find_strayed()
         # Not if another file has what was joined, which may be aside: T has no more than it had before then.
-        if strayed and strayed.is_file_wrong(strayed.find_own()):
-            return keep(strayed)
-        return self._keep_strange()
+        kept = keep(strayed) if strayed and strayed.is_file_wrong(strayed.find_own()) else ()
+        return self._keep_strange() or kept
 
     def check(self) -> Checked:
         checked = check_often(self.run, self.unit, self.joined.ready)

@@ -202,6 +202,15 @@ def test_what_was_taken_from_a_directory_that_is_gone_becomes_a_backup(desk, put
     assert "later" in rows_aside(desk)
 
 
+def test_what_was_taken_for_a_joined_file_that_is_elsewhere_comes_to_no_other_directory(desk):
+    join_another_tail(desk)
+    kill_at(desk, TAKE, lambda: put_later(desk, "../kept.parquet"), desk.recover)
+    overwrite(desk)
+    settle(desk)
+    assert rows(desk) == ["fresh"]
+    assert {"strange", "later", *SMALL} <= rows_aside(desk)
+
+
 def test_what_was_taken_goes_back_to_its_partition_where_that_was_renamed_and_its_name_given_again(desk):
     waiting_join(desk)
     kill_at(desk, TAKE, lambda: put_later(desk), desk.recover)
