@@ -130,11 +130,11 @@ class ConcatExchange:
             if own is not None:
                 joined.require_joined(own)
                 back.copy_out(own)
-                # If T has come back after another file was taken in its place, that one is there.
-                self._return_strange()
+                self._make_room()
                 self._take(own.path, "file")
             taken = joined.find_taken()
-            if taken is not None and joined.is_own(taken):
+            # Not if that is T without the sources, which came to the place of its substitute just now.
+            if joined.has_joined(taken):
                 self._return_strange()
                 return back.give_back()
             if taken is None:
@@ -146,6 +146,12 @@ class ConcatExchange:
         aside = back.set_aside()
         self._return_strange()
         return aside
+
+    def _make_room(self) -> None:
+        """What has the sources may come back to T's place after another file was taken out of there: that one goes back to live, too."""
+        taken = self.joined.find_taken()
+        if taken is not None:
+            move_file(self.run.files, taken.path, self.unit.live, self.joined.join.file)
 
     def keep_departed(self) -> Tuple[ManifestFile, ...]:
         return keep(self.joined)

@@ -20,6 +20,7 @@ from support.joined_desk import (
     drop_partition,
     files_of,
     joined_name,
+    kill_after_strange_concat,
     manage,
     put_strange,
     rename_partition,
@@ -172,6 +173,31 @@ def test_a_joined_file_that_came_back_after_another_one_was_taken_while_it_was_p
     move(desk, "kept.parquet", names_of_it[0])
     settle(desk)
     assert {"new", "later", SMALL[0], SMALL[2], "large"} <= set(rows(desk))
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_what_took_the_place_of_the_joined_file_is_settled_if_it_comes_back_after_that_one_was_taken_instead(desk, steps):
+    """Before the concat, and their names are exchanged just before a recovery takes it out. `steps`: of that until it is killed."""
+    name = []
+
+    def take_the_place(desk):
+        name.append(joined_name(desk))
+        move(desk, name[0], "kept.parquet")
+        put_strange(desk, name[0])
+
+    def exchange_names():
+        move(desk, name[0], "other.parquet")
+        move(desk, "kept.parquet", name[0])
+        desk.world.files.die_after(steps)
+
+    kill_after_strange_concat(desk, take_the_place, lambda: compact(desk))
+    at(desk, TAKE, exchange_names)
+    with suppress(Killed):
+        desk.recover()
+    survive(desk)
+    move(desk, "other.parquet", name[0])
+    settle(desk)
+    assert {"strange", *ALL} <= seen(desk)
 
 
 def overwrite(desk):
