@@ -189,6 +189,7 @@ class ConcatExchange:
         if self.certificate is None or (not self._is_withdrawn() and joined.has_sources(joined.find_own())):
             joined.require_not_moved()
             return
+        joined.require_not_joined()
         if joined.join.beside:
             # Before T, which tells a recovery that there is something to give up.
             self._take_unchanged(joined.join.beside, "beside", joined.made.beside_id, length_of(joined.made.beside))

@@ -201,6 +201,13 @@ class JoinedUnit:
         if not self._is_joined(own):
             raise FilesUnavailable(f"{own.path}: it was moved just now")
 
+    def require_not_joined(self) -> None:
+        """Raise FilesUnavailable if T is in live, but the sources are in its substitute, whatever the tail tells. The next recovery finds
+        that.
+        """
+        if self.find_own() is not None and not self.back.is_set_aside() and self._is_source_gone():
+            self._require_no_substitute()
+
     def _require_no_substitute(self) -> None:
         """Raise FilesUnavailable if one was joined, though T is in live: T came back just now. The next recovery finds that."""
         path = self._find_substitute()

@@ -275,7 +275,8 @@ def test_copies_are_not_given_up_where_the_joined_file_is_replaced_and_the_tail_
     assert {"strange", "later", *ALL} <= seen(desk)
 
 
-def test_a_file_that_was_joined_in_place_of_the_joined_one_is_found_when_that_one_and_the_tail_are_back(desk):
+def join_both_others(desk):
+    """A join that took other files in the places of T and of its tail, and was killed before these were put back; returns both names."""
     found = []
 
     def put_then_wait():
@@ -290,8 +291,22 @@ def test_a_file_that_was_joined_in_place_of_the_joined_one_is_found_when_that_on
     with suppress(Killed):
         compact(desk)
     survive(desk)
-    move(desk, found[1], "other.parquet")
-    for name, kept in zip(found, [".tail", ".file"]):
-        move(desk, kept, name)
+    return found
+
+
+@pytest.mark.parametrize("when", ["before", "copy_part"])
+def test_a_file_that_was_joined_in_place_of_the_joined_one_is_found_when_that_one_and_the_tail_are_back(desk, when):
+    """Before a recovery, or while that makes copies."""
+    tail, file = join_both_others(desk)
+    move(desk, ".tail", tail)
+
+    def exchange_names():
+        move(desk, file, "other.parquet")
+        move(desk, ".file", file)
+
+    if when == "before":
+        exchange_names()
+    else:
+        at(desk, [when], exchange_names)
     settle(desk)
     assert {"strange", "for the tail", *ALL} <= seen(desk)
