@@ -17,7 +17,7 @@ import pyspark
 import pytest
 
 from hivekeeper.reasons import Code
-from support.java import FEW_ROWS, WITHOUT_FSYNC
+from support.java import FEW_ROWS
 
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
