@@ -185,7 +185,7 @@ def leave_aside(exchange: Exchange, why: Reason, after: Outcome = Outcome.MISPLA
     """End an interrupted exchange without touching live, because the unit no longer belongs there.
 
     Files that left live stay as a backup; incoming files are given up. Changes nothing if the old files never left. `after`: the outcome if
-    the new files had been live.
+    the new files had been live, and had with them all that came meanwhile: somebody may have renamed the unit with just those.
     """
     aside = exchange.means.rescue()
     if aside:
@@ -199,7 +199,11 @@ def leave_aside(exchange: Exchange, why: Reason, after: Outcome = Outcome.MISPLA
         exchange.cancel()
         return UnitResult(exchange.unit, exchange.words.cancelled, why=why)
     if not picture.incoming and not exchange.was_given_up():
-        return UnitResult(exchange.unit, after, exchange.certificate, why=why, has_backup=True)
+        late = manifests.find_late(exchange.unit.manifest, picture.departed)
+        if late:
+            why = Reason(why.code, f"{why.what}; {late[0].name} came late, and was not carried over", why.next)
+        outcome = Outcome.MISPLACED if late or unmerged else after
+        return UnitResult(exchange.unit, outcome, exchange.certificate, why=why, has_backup=True)
     aside = exchange.means.keep_departed()
     return _keep_aside(exchange, aside, Outcome.MISPLACED, why) if aside else UnitResult(exchange.unit, exchange.words.cancelled, why=why)
 

@@ -258,7 +258,8 @@ def explain(run: Run, result: UnitResult, why: Reason) -> Reason:
     there += [f"the old ones in {backup}" if there else f"its files are in {backup}"] if seen[backup].exists else []
     advice = "nothing, if it was dropped on purpose" if result.outcome is Outcome.DROPPED_MEANWHILE else ADVICE
     if why.code is Code.DROPPED and result.outcome is Outcome.MISPLACED:
-        advice = f"if it was dropped on purpose, unpin that run, and a cleanup discards them; if it was renamed, {ADVICE}"
+        on_purpose = "unpin that run, and a cleanup discards them" if result.is_without_new_files else "nothing"
+        advice = f"if it was dropped on purpose, {on_purpose}; if it was renamed, {ADVICE}"
     return Reason(why.code, "; ".join([why.what, *there]), advice)
 
 

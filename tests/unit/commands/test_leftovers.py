@@ -19,7 +19,7 @@ from support.contexts import a_context
 from support.desk import Desk
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
-from support.joined_desk import at, manage, survive
+from support.joined_desk import at, manage, rename_partition, survive
 from support.world import World
 
 WEEK = 7 * 86_400_000
@@ -512,8 +512,16 @@ def come_in_the_gap(desk, directory, files):
     before_first(desk, lambda what: f"/ready/u00001 {live}" in what, lambda: desk.world.files.writer.rename_into(place, live))
 
 
-@pytest.mark.parametrize("is_dropped", [False, True], ids=["overwritten", "dropped"])
-def test_rows_that_came_in_the_gap_are_told_of_if_a_killed_run_cannot_merge_them_any_more(is_dropped):
+def overwrite(desk):
+    desk.world.overwrite(desk.live("dt=1"), "other.parquet", ["other"], whole=True)
+
+
+@pytest.mark.parametrize(
+    ("steps", "change"),
+    [(2, overwrite), (1, lambda desk: desk.world.catalog.drop_partition(desk.table, "dt=1")), (2, rename_partition)],
+    ids=["overwritten", "dropped", "renamed with the new files"],
+)
+def test_rows_that_came_in_the_gap_are_told_of_if_a_killed_run_cannot_merge_them_any_more(steps, change):
     desk = a_desk("dt=1")
     manage(desk)
     place, live = f"{desk.live()}/.moved", desk.live("dt=1")
@@ -522,21 +530,45 @@ def test_rows_that_came_in_the_gap_are_told_of_if_a_killed_run_cannot_merge_them
 
     def come_then_die():
         desk.world.files.writer.rename_into(place, live)
-        at(desk, ["/recreated/u00001.0"], lambda: desk.world.files.die_after(1 if is_dropped else 2))
+        at(desk, ["/recreated/u00001.0"], lambda: desk.world.files.die_after(steps))
 
     at(desk, [f"/ready/u00001 {live}"], come_then_die)
     with suppress(Killed):
         desk.compact()
     survive(desk)
-    if is_dropped:
-        desk.world.catalog.drop_partition(desk.table, "dt=1")
-    else:
-        desk.world.overwrite(live, "other.parquet", ["other"], whole=True)
+    change(desk)
     result = desk.recover()
     assert result.code is Exit.INVESTIGATE
     assert "/recreated/u00001.0" in result.tables[0].problem.what
+    assert ("unpin" in result.tables[0].problem.next) is bool(desk.log().pinned)
     assert desk.compact().code is not Exit.INVESTIGATE
     assert desk.cleanup().code is Exit.DONE
+    assert "late" in desk.world.rows_anywhere()
+
+
+@pytest.mark.parametrize("is_rollback", [False, True], ids=["swap", "rollback"])
+def test_late_rows_that_a_killed_run_has_not_carried_over_are_told_of_if_the_partition_is_renamed(is_rollback):
+    desk = a_desk("dt=1")
+    manage(desk)
+    live, command = desk.live("dt=1"), desk.rollback if is_rollback else desk.compact
+    if is_rollback:
+        desk.compact()
+    age(desk)
+
+    def arrive_then_die():
+        desk.world.add_file(f"{live}/late.parquet", ["late"])
+        at(desk, [f"/u00001 {live}"], lambda: desk.world.files.die_after(1))
+
+    at(desk, [f"{live} ", "/retired/u00001"], arrive_then_die)
+    with suppress(Killed):
+        command()
+    survive(desk)
+    rename_partition(desk)
+    result = desk.recover()
+    assert result.code is Exit.INVESTIGATE
+    assert "late.parquet" in result.tables[0].problem.what
+    assert "unpin" not in result.tables[0].problem.next
+    desk.cleanup()
     assert "late" in desk.world.rows_anywhere()
 
 
