@@ -23,8 +23,6 @@ from hivekeeper.steps.places import ADVICE
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unfinished import MOST_TRIES, interrupted, needs_investigation, require_answers
 
-_UNMERGED = "what came to its place while it was away is in"
-
 
 @dataclass(frozen=True)
 class Picture:
@@ -154,7 +152,7 @@ def carry_out(exchange: Exchange) -> UnitResult:
         # Live is never away while files of it are joined.
         why, gap_ms = done.why, clock.monotonic_ms() - began if exchange.unit.join is None else None
         if why and done.aside:
-            return _keep_aside(exchange, done.aside, Outcome.MISPLACED, _why_aside(exchange, done.aside, why))
+            return _keep_aside(exchange, done.aside, _why_aside(exchange, done.aside, why))
         return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, gap_ms, done.nothing_late)
     except FilesError as error:
         # It is unknown whether the change happened; the location of the files shows it.
@@ -169,7 +167,7 @@ def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitResult:
     try:
         aside = exchange.means.rescue()
         if aside:
-            return _keep_aside(exchange, aside, Outcome.MISPLACED, _why_aside(exchange, aside, cause))
+            return _keep_aside(exchange, aside, _why_aside(exchange, aside, cause))
         return _settle(_find(exchange), cause, exchange.words.cancelled if begun else exchange.words.refused)
     except FilesUnavailable as error:
         raise interrupted(exchange.run, exchange.unit, error, begun) from error
@@ -189,30 +187,32 @@ def leave_aside(exchange: Exchange, why: Reason, after: Outcome = Outcome.MISPLA
     """
     aside = exchange.means.rescue()
     if aside:
-        return _keep_aside(exchange, aside, Outcome.MISPLACED, why)
+        return _keep_aside(exchange, aside, why)
     exchange = _find(exchange)
     picture = exchange.means.picture()
     unmerged = exchange.means.find_unmerged()
-    if unmerged:
-        why = Reason(why.code, f"{why.what}; {_UNMERGED} {unmerged}", why.next)
+    why = _with_unmerged(why, unmerged)
     if not picture.left:
         exchange.cancel()
         return UnitResult(exchange.unit, exchange.words.cancelled, why=why)
-    if not picture.incoming and not exchange.was_given_up():
-        late = manifests.find_late(exchange.unit.manifest, picture.departed)
-        if late:
-            why = Reason(why.code, f"{why.what}; {late[0].name} came late, and was not carried over", why.next)
-        outcome = Outcome.MISPLACED if late or unmerged else after
-        return UnitResult(exchange.unit, outcome, exchange.certificate, why=why, has_backup=True)
-    aside = exchange.means.keep_departed()
-    return _keep_aside(exchange, aside, Outcome.MISPLACED, why) if aside else UnitResult(exchange.unit, exchange.words.cancelled, why=why)
+    if picture.incoming or exchange.was_given_up():
+        aside = exchange.means.keep_departed()
+        return _keep_aside(exchange, aside, why) if aside else UnitResult(exchange.unit, exchange.words.cancelled, why=why)
+    late = manifests.find_late(exchange.unit.manifest, picture.departed)
+    if late:
+        why = replace(why, what=f"{why.what}; {late[0].name} came late, and was not carried over")
+    return UnitResult(exchange.unit, Outcome.MISPLACED if late or unmerged else after, exchange.certificate, why=why, has_backup=True)
 
 
-def _keep_aside(exchange: Exchange, files: Tuple[ManifestFile, ...], outcome: Outcome, why: Reason) -> UnitResult:
+def _with_unmerged(why: Reason, place: str) -> Reason:
+    return replace(why, what=f"{why.what}; what came to its place while it was away is in {place}") if place else why
+
+
+def _keep_aside(exchange: Exchange, files: Tuple[ManifestFile, ...], why: Reason) -> UnitResult:
     """End an exchange with these old files as a backup that nothing replaced; what a rollback had claimed is a backup again."""
     exchange.give_up()
     unit = replace(exchange.unit, manifest=files, backup=None, expected=(), digest=None, join=None, inside=None)
-    return UnitResult(unit, outcome, why=why, has_backup=True)
+    return UnitResult(unit, Outcome.MISPLACED, why=why, has_backup=True)
 
 
 def _why_aside(exchange: Exchange, files: Sequence[ManifestFile], why: Reason) -> Reason:
@@ -262,7 +262,7 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cance
 def _put_back(exchange: Exchange, why: Reason) -> UnitResult:
     aside = exchange.means.put_back()
     if aside:
-        return _keep_aside(exchange, aside, Outcome.MISPLACED, _why_aside(exchange, aside, why))
+        return _keep_aside(exchange, aside, _why_aside(exchange, aside, why))
     return _end_cancelled(exchange, Outcome.PUT_BACK, why)
 
 
@@ -279,9 +279,7 @@ def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bo
 def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, late: Tuple[str, ...] = ()) -> UnitResult:
     """Somebody's files are live. What others wrote in the exchange may have been replaced too; or the directory was only moved."""
     unmerged = exchange.means.find_unmerged()
-    why = Reason(Code.REPLACED_AFTER, what)
-    if unmerged:
-        why = Reason(Code.REPLACED_AFTER, f"{what}; {_UNMERGED} {unmerged}", ADVICE)
+    why = _with_unmerged(Reason(Code.REPLACED_AFTER, what, ADVICE if unmerged else ""), unmerged)
     outcome = Outcome.MISPLACED if unmerged else Outcome.OVERWRITTEN
     return UnitResult(exchange.unit, outcome, exchange.certificate, gap_ms, late, why, has_backup=bool(unmerged))
 
