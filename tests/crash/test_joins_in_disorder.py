@@ -19,12 +19,13 @@ from hivekeeper.ports import FilesUnavailable
 from hivekeeper.reasons import Code
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
-from support.joined_desk import a_desk, at, files_of, manage, rows_aside, survive
+from support.joined_desk import a_desk, at, files_of, manage, survive
 
 PLACES = ["dt=1", "dt=2", "dt=8", "dt=9", "parked"]
 # Just before a step with these words somebody acts, and the command is killed some steps later.
 IN_JOIN = [["concat", "/dt=1/part"], ["concat", "/dt=1/part"], ["rename_exact", "/dt=1/"]]
 IN_SWAP = [["rename_exact", "/dt=1 ", "/retired/"], ["rename_exact", "/u00001 ", "/dt=1"]]
+FAILING = ["rename_exact", "copy_part", "delete_tree", "delete_file", "write_new"]
 # A try that finds nothing to do does not count as an act.
 MOST_TRIES = 60
 
@@ -46,6 +47,7 @@ class Disorder:
         # What a run has of a dropped partition goes with a cleanup.
         self.dropped = False
         self.known = self.rows_of_all_parts()
+        self.strange = set()
         self.acts = [
             self.rename_directory,
             self.rename_partition,
@@ -57,6 +59,8 @@ class Disorder:
             self.rename_back,
             self.replace_joined,
             self.replace_source,
+            self.replace_tail,
+            self.exchange_names,
         ]
 
     def rows_of_all_parts(self):
@@ -64,18 +68,28 @@ class Disorder:
         return {row for content in contents if isinstance(content, DataFile) for part in content.parts for row in part.rows}
 
     def rows_shown(self):
-        found = self.desk.world.files.contents().items()
-        shown = [(path, content) for path, content in found if isinstance(content, DataFile) and not path.startswith(self.desk.control.top)]
-        return {row for path, content in shown if not names.is_hidden(names.base(path)) for row in rows_in(content)}
+        shown = set()
+        for path, content in self.desk.world.files.contents().items():
+            if isinstance(content, DataFile) and not path.startswith(self.desk.control.top):
+                rows = rows_in(content)
+                # What somebody has put under a hidden name is left there.
+                shown |= rows & self.strange if names.is_hidden(names.base(path)) else rows
+        return shown
+
+    def rows_aside(self):
+        """Of all backups, also what cannot be told apart; and of directories that somebody made at live's place in a gap, if that place had
+        another one before they were merged.
+        """
+        top, aside = self.desk.control.top, set()
+        backups = tuple(names.join(top, effect.place) + "/" for effect in self.desk.log().standing)
+        for path, content in self.desk.world.files.contents(top).items():
+            if isinstance(content, DataFile) and (path.startswith(backups) or "/recreated/" in path):
+                aside.update(row for part in content.parts for row in part.rows)
+        return aside
 
     def require_rows(self):
         assert self.known <= self.rows_of_all_parts()
-        assert self.known <= self.rows_shown() | rows_aside(self.desk) | self.rows_re_created()
-
-    def rows_re_created(self):
-        """Of directories that somebody made at live's place in a gap, if that place had another one before they were merged."""
-        found = self.desk.world.files.contents(self.desk.control.runs).items()
-        return {row for path, content in found if "/recreated/" in path and isinstance(content, DataFile) for row in rows_in(content)}
+        assert self.known <= self.rows_shown() | self.rows_aside()
 
     # ---- acts, which return whether they could be done
 
@@ -158,11 +172,22 @@ class Disorder:
     def replace_source(self, place):
         return self.put_in_place_of(place, self.some_name(place, lambda name: name.startswith("part-0000")), 777)
 
+    def replace_tail(self, place):
+        return self.put_in_place_of(place, self.some_name(place, names.JOIN_TAIL.fullmatch), 555)
+
+    def exchange_names(self, place):
+        one, other = (self.some_name(place, lambda name: not name.startswith((".", "other-"))) for _ in range(2))
+        if one == other:
+            return False
+        pairs = [(one, ".between"), (other, one), (".between", other)]
+        return all(self.move(f"{place}/{before}", f"{place}/{after}") for before, after in pairs)
+
     def put_in_place_of(self, place, name, length):
         if not name or not self.move(f"{place}/{name}", f"{place}/{self.new_name('other-')}-{name}.parquet"):
             return False
         row = self.new_name("strange")
         self.known.add(row)
+        self.strange.add(row)
         self.desk.world.files.writer.add(self.desk.live(f"{place}/{name}"), DataFile((row,)), length)
         return True
 
@@ -242,22 +267,21 @@ class Disorder:
         survive(desk)
 
     def recover_in_disorder(self):
-        files, number, ends = (
-            self.desk.world.files,
-            self.random.randint(1, 12),
-            self.random.choice(["kill", "fail", "lose", "go on", "go on"]),
-        )
+        files, ends = self.desk.world.files, self.random.choice(["kill", "kill later", "fail", "lose", "go on", "go on"])
+        moments = sorted(self.random.sample(range(1, 16), self.random.choice([1, 1, 2, 3])))
         count = [0]
 
         def watch(_what):
             count[0] += 1
-            if count[0] != number:
+            if count[0] not in moments:
                 return
             self.act(2)
-            if ends == "kill":
-                files.die_after(0)
-            elif ends != "go on":
-                files.fail_next(self.random.choice(["rename_exact", "copy_part"]), FilesUnavailable("no answer"), done=ends == "lose")
+            if count[0] != moments[-1] or ends == "go on":
+                return
+            if ends in ("fail", "lose"):
+                files.fail_next(self.random.choice(FAILING), FilesUnavailable("no answer"), done=ends == "lose")
+            else:
+                files.die_after(0 if ends == "kill" else self.random.randint(1, 3))
 
         files.before_step = watch
         with suppress(Killed):

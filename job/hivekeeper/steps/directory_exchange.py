@@ -243,6 +243,8 @@ def _merge(run: Run, top: FileInfo, target: str) -> str:
     """Why not all was merged, "" if it was. Without recursion: anyone who may write to the table may nest directories deeper than Python's
     stack.
     """
+    if not top.is_dir:
+        return "it is a file"
     waiting, merged, moves, why = [(top, target)], [], 0, ""
     while waiting:
         source, target = waiting.pop()

@@ -512,6 +512,17 @@ def come_in_the_gap(desk, directory, files):
     before_first(desk, lambda what: f"/ready/u00001 {live}" in what, lambda: desk.world.files.writer.rename_into(place, live))
 
 
+def test_a_file_that_comes_to_a_units_place_in_the_gap_stays_aside_and_is_told_of(caplog):
+    """`hdfs dfs -put` makes it if there is no directory. Nobody knows its name in the unit."""
+    desk = a_desk("dt=1")
+    live = desk.live("dt=1")
+    at(desk, [f"/ready/u00001 {live}"], lambda: desk.world.files.writer.add(live, DataFile(("late",)), 10))
+    assert desk.compact().code is Exit.DONE
+    aside = desk.control.run(desk.runs[0]).recreated(1, 0)
+    assert aside in desk.world.picture()
+    assert f"step=merge-recreated left path='{aside}'" in caplog.text
+
+
 def overwrite(desk):
     desk.world.overwrite(desk.live("dt=1"), "other.parquet", ["other"], whole=True)
 
