@@ -186,6 +186,9 @@ class ConcatExchange:
     def give_up(self) -> None:
         """Take out of live what has no rows there, the tail first."""
         joined = self.joined
+        if joined.is_given_up():
+            # What it was to join may be in the file of another set, which is no substitute of T.
+            return
         if self.certificate is None or (not self._is_withdrawn() and joined.has_sources(joined.find_own())):
             joined.require_not_moved()
             return

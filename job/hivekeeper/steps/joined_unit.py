@@ -256,6 +256,11 @@ class JoinedUnit:
         waits = names.join(self.ready, self.join.file) in aside
         return waits or not any(map(self.has_joined, [self.find_own(), self.find_taken()]))
 
+    def is_given_up(self) -> bool:
+        """Whether all that the run makes was taken out of live, if it was there, and deleted."""
+        ready, _ = self._look_aside()
+        return self.certificate is not None and not ready and not self.back.is_set_aside()
+
     @property
     def parts(self) -> Mapping[str, str]:
         """What the run puts into live, and its names there."""

@@ -310,3 +310,25 @@ def test_a_file_that_was_joined_in_place_of_the_joined_one_is_found_when_that_on
         at(desk, [when], exchange_names)
     settle(desk)
     assert {"strange", "for the tail", *ALL} <= seen(desk)
+
+
+def test_a_set_that_was_given_up_does_not_wait_for_the_file_of_another_set_that_has_a_source_of_its():
+    desk = a_desk(files=4, block_bytes=2500, ratio_threshold=2.0)
+    live, move = desk.live("dt=1"), desk.world.files.writer.rename_into
+
+    def exchange_sources():
+        """The first set joins part-00000 and part-00001, the second one the others."""
+        move(f"{live}/part-00001.parquet", f"{live}/between")
+        move(f"{live}/part-00003.parquet", f"{live}/part-00001.parquet")
+        move(f"{live}/between", f"{live}/part-00003.parquet")
+        at(desk, ["copy_part"], lambda: desk.world.files.die_after(0))
+
+    at(desk, ["concat", "/dt=1/part"], exchange_sources)
+    with suppress(Killed):
+        compact(desk)
+    survive(desk)
+    move(f"{live}/{joined_name(desk)}", f"{live}/other.parquet")
+    desk.kill_before(["/entry.json"], desk.recover)
+    desk.recover()
+    assert desk.recover().tables[0].problem is None
+    assert set(rows(desk)) | rows_aside(desk) == {"large", *(f"events/dt=1/{nth}" for nth in range(4))}
