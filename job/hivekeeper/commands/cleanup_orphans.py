@@ -282,7 +282,7 @@ def _discard(records: _Records, lock: Lock) -> Tuple[TableOutcome, Sequence[Verd
     """Finish what an interrupted cleanup had begun, then discard what no rule keeps."""
     cluster, control, context = records.cluster, records.control, records.context
     settle = partial(recover.settle_orphaned, TableGone(records.ask_lives))
-    settled = recover.settle_runs(cluster, records.table, control, lock, context.run, settle)
+    settled = list(recover.settle_runs(cluster, records.table, control, lock, context.run, settle))
     recovered = tuple((run, count_outcomes([unit.outcome for unit in units])) for run, units in settled)
     records = replace(records, history=store.read_history(cluster, control))
     verdicts = _judge(records)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import NeedsInvestigation, Refused
@@ -10,7 +10,7 @@ from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable
-from hivekeeper.ports import Cluster, Lock
+from hivekeeper.ports import Cluster, FilesError, Lock, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
@@ -58,9 +58,16 @@ def require_own_place(cluster: Cluster, table: Table, control: ControlPaths) -> 
 
 def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId, every: bool = False) -> Recovered:
     """Finish or undo interrupted runs; every writing command does this first. `every`: look through the directories of all runs."""
+    settled: List[Settled] = []
     with timed(cluster, Step.SETTLE):
         orphans.remove_mark(cluster, control)
-        settled = settle_runs(cluster, table, control, lock, run, every=every)
+        try:
+            for one in settle_runs(cluster, table, control, lock, run, every=every):
+                settled.append(one)
+        except (FilesError, MetastoreUnavailable):
+            # The log has those runs, so no later command would tell of them.
+            _refuse_misplaced(table, settled)
+            raise
     _refuse_misplaced(table, settled)
     return tuple((name, count_outcomes([unit.outcome for unit in units])) for name, units in settled)
 

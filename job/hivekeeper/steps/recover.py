@@ -10,7 +10,7 @@ import logging
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Container, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import NeedsInvestigation, Stopped
@@ -54,13 +54,13 @@ EXCHANGES = (COMPACT_SWAP, ROLLBACK)
 
 def settle_runs(
     cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, by: RunId, settle: Optional[SettleRun] = None, every: bool = False
-) -> List[Settled]:
+) -> Iterator[Settled]:
     """Fence and finish every unfinished run, oldest first, and tidy those killed at the very end; with `every`, all that are finished, and
     whatever was joined by mistake is copied, however large it is.
 
-    Returns (run, results of its units) for each run that had a plan. `settle`: instead of settle_run, for a table that is gone.
+    Yields (run, results of its units) for each run that had a plan, once the log has it. `settle`: instead of settle_run, for a table that
+    is gone.
     """
-    settled: List[Settled] = []
     unfinished = run_directory.find_unfinished(cluster, control)
     is_interrupted = bool(unfinished)
     if unfinished:
@@ -78,10 +78,9 @@ def settle_runs(
             continue
         whereabouts = Whereabouts(most_ms=math.inf) if every else Whereabouts()
         run = Run(cluster, table, control, paths, lock, rights=rights, returned=Returned(is_unlimited=every), whereabouts=whereabouts)
-        settled.append((plan.run, (settle or settle_run)(run, plan, by)))
+        yield plan.run, (settle or settle_run)(run, plan, by)
     # While a run was unfinished, nobody has removed the directory of another one.
     finish.tidy_up(cluster, table, control, is_gone=settle is not None, every=every or is_interrupted)
-    return settled
 
 
 def refuse_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> None:
@@ -116,7 +115,6 @@ def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
     finish.finish_units(run, units)
     units = places.confirm(run, units) if plan.operation in EXCHANGES else units
     finish.record_run(run, plan, units, {}, by)
-    finish.tidy_up(run.cluster, run.table, run.control)
     return tuple(units)
 
 

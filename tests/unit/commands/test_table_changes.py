@@ -12,6 +12,7 @@ from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.model import Column
 from hivekeeper.names import ControlPaths
+from hivekeeper.ports import FilesUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from support.builders import a_partition, a_table
@@ -19,6 +20,7 @@ from support.desk import Desk, outcomes
 from support.fakes.files import FakeFiles
 from support.fakes.rows import DataFile
 from support.hive_statements import Hive
+from support.joined_desk import at
 from support.world import World
 
 TABLE, RENAMED = "sales.events", "sales.events2"
@@ -272,6 +274,17 @@ def test_a_partition_dropped_with_its_files_in_an_outage_is_not_put_back():
     desk.world.make_partition(TABLE, "dt=1")
     assert outcomes(desk.rollback(effect.run, where="dt = '1'")) == {"dt=1": "rolled-back"}
     assert not rows_in("dt=1") - desk.world.rows_of(TABLE)
+
+
+def test_a_failure_after_the_log_entry_hides_no_misplaced_rows():
+    """No later command tells of them."""
+    desk = make_desk("MANAGED_TABLE")
+    kill_in_the_gap(desk)
+    carry_out(Hive(desk.world).drop_partition(TABLE, "dt=1"))
+    at(desk, ["delete_file", "/clock"], lambda: desk.world.files.fail_next("delete_file", FilesUnavailable("no answer")))
+    assert desk.recover().code is Exit.INVESTIGATE
+    assert desk.recover().code is Exit.DONE
+    assert desk.log().pinned
 
 
 def test_the_only_copy_of_a_partition_that_looks_dropped_in_an_outage_is_not_cleaned_up():
