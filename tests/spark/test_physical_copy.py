@@ -113,6 +113,24 @@ def test_an_output_is_never_put_over_a_file_nor_visible_to_others(copier, tmp_pa
     assert not (tmp_path / "attempts").exists()
 
 
+def test_what_somebody_has_put_in_the_place_of_the_attempts_is_not_deleted(gateway, copier, tmp_path):
+    """Whoever may write to the table's root can have another table's directory there, at the latest when the job ends, by an exchange of the
+    control directory.
+    """
+    foreign_files.write_two(tmp_path / "u", pa.table({"a": [1]}))
+    named, held = tmp_path / "named", tmp_path / "held"
+    for place in (tmp_path / "attempts", named / "_attempts"):
+        (place / "dt=1").mkdir(parents=True, mode=0o700)
+        (place / "dt=1" / "theirs").write_text("rows")
+    with pytest.raises(CALL_ERRORS):
+        copy_one(copier, tmp_path / "u")
+    held.mkdir()
+    rows = SparkRows(gateway, lambda path: path.replace(str(named), str(held)))
+    assert rows.write_stage(batch_of(rows, "parquet", named, [tmp_path / "u"], is_copied=True))[1].failed == ""
+    assert [(place / "dt=1" / "theirs").exists() for place in (tmp_path / "attempts", named / "_attempts")] == [True, True]
+    assert not (held / "_attempts").exists()
+
+
 def test_a_directory_that_cannot_be_made_costs_its_own_output(copier, tmp_path):
     foreign_files.write_two(tmp_path / "u", pa.table({"a": [1]}))
     (tmp_path / "taken").write_text("")

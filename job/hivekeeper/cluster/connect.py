@@ -66,11 +66,11 @@ def assemble(driver: Driver) -> Cluster:
     from hivekeeper.cluster.rows import SparkRows
 
     gateway = Gateway(driver)
-    jvm = gateway.jvm
+    jvm, files = gateway.jvm, HadoopFiles(gateway)
     return Cluster(
-        files=HadoopFiles(gateway),
+        files=files,
         metastore=HiveMetastore(gateway),
-        rows=SparkRows(gateway),
+        rows=SparkRows(gateway, files.exact),
         row_files=ParquetRowFiles(gateway),
         clock=WallClock(),
         user=jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getUserName(),

@@ -175,7 +175,7 @@ class HadoopFiles:
             self._ask_below(self._directories.deleteFile, path)
 
     def move_to_trash(self, path: str) -> bool:
-        exact = self._exact(path)
+        exact = self.exact(path)
         with _told_by({exact: path}):
             return bool(_ask(self._directories.moveToTrash, path, exact))
 
@@ -283,11 +283,11 @@ class HadoopFiles:
 
     def _ask_below(self, method: Callable[..., Any], wanted: Union[str, Mapping[str, Any]]) -> None:
         """Call a method with a path, or with values by path in JSON. In a directory whose lock is held, paths begin with its id."""
-        exact = {path: self._exact(path) for path in ([wanted] if isinstance(wanted, str) else wanted)}
+        exact = {path: self.exact(path) for path in ([wanted] if isinstance(wanted, str) else wanted)}
         with _told_by({one: path for path, one in exact.items()}):
             _ask(method, exact[wanted] if isinstance(wanted, str) else json.dumps({exact[path]: value for path, value in wanted.items()}))
 
-    def _exact(self, path: str) -> str:
+    def exact(self, path: str) -> str:
         """The path from the id of the directory whose lock is held, if it is in one: whoever may write to the directory around it can put
         another one at its path.
         """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.cluster.digest import NoDigestError
@@ -43,10 +43,11 @@ _GROUP_BYTES = {PARQUET: ("parquet.block.size", 128 << 20), ORC: ("orc.stripe.si
 
 
 class SparkRows:
-    """`ports.Rows` on Spark."""
+    """`ports.Rows` on Spark. `exact`: the path by which a directory is found though another one came to its own path meanwhile."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, exact: Callable[[str], str] = str) -> None:
         self.gateway = gateway
+        self._exact = exact
         self.sql = SqlRows(gateway)
         self.physical = PhysicalCopy(gateway)
 
@@ -86,10 +87,10 @@ class SparkRows:
     def _copy(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         group_bytes = int(self.gateway.hadoop_conf.getLong(*_GROUP_BYTES[batch.format]))
         tasks = {unit.number: _copy_tasks(batch, unit, group_bytes) for unit in batch.units}
+        # It is deleted as a tree, after a job of hours.
+        attempts = self._exact(names.join(batch.target, _ATTEMPTS))
         with _rows_errors():
-            answers = iter(
-                self.physical.copy(names.join(batch.target, _ATTEMPTS), [task for of_unit in tasks.values() for task in of_unit])
-            )
+            answers = iter(self.physical.copy(attempts, [task for of_unit in tasks.values() for task in of_unit]))
         return {number: _content([next(answers) for _ in of_unit]) for number, of_unit in tasks.items()}
 
     def read_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:

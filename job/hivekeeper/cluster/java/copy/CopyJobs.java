@@ -3,6 +3,7 @@ package hivekeeper.copy;
 import hivekeeper.Json;
 import hivekeeper.Messages;
 import hivekeeper.Renames;
+import hivekeeper.Rights;
 import hivekeeper.WorkerPool;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -44,14 +45,17 @@ public class CopyJobs {
   }
 
   /**
-   * The same for copies; each task also has its target. The outputs are written into `attempts`, which is made if need be, and then
-   * renamed to their targets, never over a file. At the end `attempts` is deleted, so that what failed attempts left is gone and those
-   * that still run can write nothing more.
+   * The same for copies; each task also has its target. The outputs are written into `attempts`, which is made, and then renamed to their
+   * targets, never over a file. At the end `attempts` is deleted, so that what failed attempts left is gone and those that still run can
+   * write nothing more. It goes with all that is in it, so nothing is written or deleted if there is something in it already.
    */
   public String copy(String attempts, String tasks) throws Exception {
     Path top = new Path(attempts);
     FileSystem fs = top.getFileSystem(conf);
     fs.mkdirs(top, new FsPermission((short) 0700));
+    if (!Rights.isClosedDirectoryOfOurs(conf, attempts) || fs.listStatusIterator(top).hasNext()) {
+      throw new IOException(attempts + " is somebody else's, or has something in it");
+    }
     List<Object> asked = Json.readList(tasks);
     for (int i = 0; i < asked.size(); i++) ((Map) asked.get(i)).put("attempt", new Path(top, String.valueOf(i)).toString());
     try {
