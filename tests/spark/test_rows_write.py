@@ -56,6 +56,25 @@ def _split(sql):
     return [*out, sql[start:]]
 
 
+@pytest.mark.parametrize("units", [1, 2])
+def test_what_somebody_has_put_in_the_place_of_a_stage_is_not_deleted_by_sparks_committer(gateway, tmp_path, units):
+    """Whoever may write to the table's root can have another table's directory where Spark has its attempts, by an exchange of the control
+    directory.
+    """
+    places, named, held = [tmp_path / f"u{number}" for number in range(units)], tmp_path / "named", tmp_path / "held"
+    for place in places:
+        write_arrow(place / "0.parquet", {"a": [1, 2]})
+    theirs = [where / "_temporary" / "0" / "theirs" for where in (named, named / "__hivekeeper_unit=1")]
+    for one in theirs:
+        one.parent.mkdir(parents=True)
+        one.write_text("rows")
+    held.mkdir()
+    rows = SparkRows(gateway, lambda path: path.replace(str(named), str(held)))
+    rows.write_stage(batch_of(rows, "parquet", named, places, sort_columns=("a",)))
+    assert [one.exists() for one in theirs] == [True, True]
+    assert sorted(path.name for path in held.iterdir() if path.is_dir()) == [f"__hivekeeper_unit={number + 1}" for number in range(units)]
+
+
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("units", [1, 2])
 def test_every_type_keeps_its_rows_its_schema_and_its_statistics(spark, rows, tmp_path, format, units):

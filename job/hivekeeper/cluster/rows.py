@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -73,6 +74,8 @@ class SparkRows:
         return {key: _unit_footers(answer["units"][index], forms, files[index]) for key, index in zip(sets, files)}
 
     def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
+        # Its jobs take hours, and delete directories of attempts as trees.
+        batch = replace(batch, target=self._exact(batch.target))
         if batch.is_copied:
             return self._copy(batch)
         # A read of its own, so that the proof does not rest on the job that writes.
@@ -87,15 +90,15 @@ class SparkRows:
     def _copy(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         group_bytes = int(self.gateway.hadoop_conf.getLong(*_GROUP_BYTES[batch.format]))
         tasks = {unit.number: _copy_tasks(batch, unit, group_bytes) for unit in batch.units}
-        # It is deleted as a tree, after a job of hours.
-        attempts = self._exact(names.join(batch.target, _ATTEMPTS))
         with _rows_errors():
-            answers = iter(self.physical.copy(attempts, [task for of_unit in tasks.values() for task in of_unit]))
+            answers = iter(
+                self.physical.copy(names.join(batch.target, _ATTEMPTS), [task for of_unit in tasks.values() for task in of_unit])
+            )
         return {number: _content([next(answers) for _ in of_unit]) for number, of_unit in tasks.items()}
 
     def read_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         with _rows_errors():
-            listed = json.loads(self.sql.stage_files.list(batch.target))
+            listed = json.loads(self.sql.stage_files.list(self._exact(batch.target)))
         found: Dict[UnitNumber, List[FileInfo]] = {}
         for unit in batch.units:
             directory = f"{names.UNIT_COLUMN}={unit.number}"
