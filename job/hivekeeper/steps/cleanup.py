@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
+from hivekeeper.model import FileInfo
 from hivekeeper.names import RunId
 from hivekeeper.plan.retention import find_shown, why_needed, why_shown
 from hivekeeper.ports import FilesError, MetastoreUnavailable, NoPermission
@@ -21,6 +22,7 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
+from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.cut import cut_off
 from hivekeeper.steps.directory_exchange import move_late
 from hivekeeper.steps.leftovers import without_empty_staging
@@ -212,8 +214,9 @@ def discard_unit(run: Run, unit: PlannedUnit, to_trash: bool, begun: bool, cause
 def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
     """Put back a backup that must not be deleted, or that we are not allowed to delete; one that is partly deleted needs investigation."""
     source, held, doomed = _places(run, unit)
-    seen = run.files.look([held, doomed])
-    if seen[doomed].exists and manifests.judge(unit.manifest, seen[doomed].entries).seen is manifests.Seen.SPOILED:
+    seen = run.files.look([held, doomed], 0)
+    left = run.files.look([doomed], run.most_listed([unit]))[doomed]
+    if left.exists and manifests.judge(unit.manifest, left.entries).seen is manifests.Seen.SPOILED:
         raise needs_investigation(
             run, unit, Code.BACKUP_HALF_DELETED, f"a part of its backup was deleted, the rest could not be ({why.what})"
         )
@@ -258,20 +261,30 @@ def find_objection(run: Run, unit: PlannedUnit, held: str) -> Tuple[Optional[Rea
     """Why a backup must not be deleted, None if it may; and the late files, which are moved to live first.
 
     Open files are checked before taking the listing that is compared: a file closed in between then shows its new
-    length.
+    length. Whoever could write to the partition may have put millions of files into it: such a backup stays as it is.
     """
     expected = {file.name: file.length for file in unit.expected}
     late: Tuple[str, ...] = ()
-    entries = run.files.look([held])[held].entries
-    if expected and manifests.find_late(unit.manifest, entries):
+    entries, crowded = _look_at_held(run, unit, held)
+    if expected and not crowded and manifests.find_late(unit.manifest, entries):
         late = move_late(run, unit, entries, expected)
-        entries = run.files.look([held])[held].entries
+        entries, crowded = _look_at_held(run, unit, held)
     still_open = [entry.name for entry in entries if entry.is_open]
     if still_open:
         return Reason(Code.OPEN_FILE, f"a writer still has {still_open[0]} open in it"), late
+    entries, crowded = _look_at_held(run, unit, held)
+    if crowded:
+        return crowded, late
     # This backup could not go back to live, which was replaced first.
-    judged = manifests.judge(unit.manifest, without_empty_staging(run.files, run.files.look([held])[held].entries))
+    judged = manifests.judge(unit.manifest, without_empty_staging(run.files, entries))
     if judged.seen is manifests.Seen.LATE:
         what = f"{judged.late[0].name} came into it late and is not in live; has live been overwritten since?"
         return Reason(Code.LATE_IN_BACKUP, what), late
     return (Reason(Code.BACKUP_CHANGED, judged.why.what) if judged.why else None), late
+
+
+def _look_at_held(run: Run, unit: PlannedUnit, held: str) -> Tuple[Sequence[FileInfo], Optional[Reason]]:
+    """The entries of a backup, and why they are not used if they may be only a part."""
+    entries = run.files.look([held], run.most_listed([unit]))[held].entries
+    why = why_too_many(run, unit, len(entries))
+    return entries, why.advising("move away what does not belong there, or raise max_files") if why else None

@@ -116,7 +116,8 @@ class DirectoryExchange:
         return self.unit.manifest
 
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
-        entries = self.run.files.look([self.left])[self.left].entries
+        entries = self.run.files.look([self.left], self.run.most_listed([self.unit]))[self.left].entries
+        self._require_whole(len(entries))
         late = move_late(self.run, self.unit, entries, expected)
         # As late files: none of another table's directory.
         if manifests.is_of(self.unit.manifest, entries):

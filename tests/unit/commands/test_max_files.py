@@ -32,13 +32,13 @@ def a_joined_desk(max_files):
     return joined_desk.a_desk(max_files=max_files)
 
 
-def listed(monkeypatch):
-    """What is listed of live, call by call."""
+def listed(monkeypatch, where="/dt="):
+    """What is listed of live, or of other directories, call by call."""
     counts, look = [], FakeFiles.look
 
     def count(self, directories, *most):
         found = look(self, directories, *most)
-        counts.append(sum(len(one.entries) for path, one in found.items() if "/dt=" in path))
+        counts.append(sum(len(one.entries) for path, one in found.items() if where in path))
         return found
 
     monkeypatch.setattr(FakeFiles, "look", count)
@@ -312,6 +312,30 @@ def test_files_that_come_while_a_cleanup_moves_late_ones_to_live_are_not_listed_
     assert max(counts) <= 91
     monkeypatch.undo()
     assert desk.world.rows_of(desk.table) == before + Counter([*map(str, range(400)), "0"])
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_files_that_came_to_a_backup_are_not_listed_to_their_end_by_a_cleanup(killed, monkeypatch):
+    """Whoever may write to a partition may write to what was one."""
+    desk = a_desk(45)
+    before = desk.world.rows_of(desk.table)
+    desk.compact(where="dt = '1'")
+    (backup,) = desk.log().standing
+    for nth in range(400):
+        desk.world.files.writer.add(names.join(desk.control.top, backup.place, f"x{nth}.parquet"), DataFile((str(nth),)), 10)
+    settings = replace(desk.settings, min_age_ms=0)
+    if killed:
+        desk.kill_before(["rename_exact", "/held/u00001 "], lambda: desk.cleanup(settings))
+    counts = listed(monkeypatch, "/u00001")
+    result = desk.recover() if killed else desk.cleanup(settings)
+    assert max(counts) <= 91
+    if not killed:
+        (kept,) = result.tables[0].backups
+        assert [why.code for _, why in kept.kept_units] == [Code.CHANGED_MEANWHILE]
+    monkeypatch.undo()
+    assert backup.place in {effect.place for effect in desk.log().standing}
+    desk.cleanup(replace(settings, max_files=1000))
+    assert desk.world.rows_of(desk.table) == before + Counter(map(str, range(400)))
 
 
 def test_files_that_come_while_a_committed_directory_is_lifted_are_not_listed_to_their_end(monkeypatch):
