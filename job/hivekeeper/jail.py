@@ -40,6 +40,9 @@ from hivekeeper.reasons import Code
 
 # Below these names HDFS reaches any file by inode number or without encryption, or contents never change.
 RESERVED = frozenset(["", ".", "..", ".reserved", ".snapshot"])
+# Of directories that are listed without a limit, together: records, of which there are few. Whoever may write to the directory around
+# them can put others at their place, with so many entries that they take the memory of the driver.
+MOST_ENTRIES = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,21 @@ class JailedFiles:
         return self.inner.is_foreign(location)
 
     def look(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
-        return self.inner.look(directories, most)
+        if most < ALL:
+            return self.inner.look(directories, most)
+        found = self.inner.look(directories, MOST_ENTRIES + 1)
+        if sum(len(one.entries) for one in found.values()) > MOST_ENTRIES:
+            raise self._too_many(directories)
+        return found
+
+    def _too_many(self, directories: Sequence[str]) -> NeedsInvestigation:
+        more = f", and {len(directories) - 1} more" if len(directories) > 1 else ""
+        return NeedsInvestigation(
+            f"{self.jail.table or 'no table'}: {directories[0]}{more}: it has more than {MOST_ENTRIES} entries",
+            code=Code.RECORDS_OF_ANOTHER,
+            state="nothing that lies there was believed; what was begun on the table itself is finished or undone by the next run",
+            next="find out who put them there",
+        )
 
     def look_hidden(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
         return self.inner.look_hidden(directories, most)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from hivekeeper import names
+from hivekeeper import jail, names
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from hivekeeper.steps import observe
@@ -348,3 +348,34 @@ def test_files_that_come_while_a_committed_directory_is_lifted_are_not_listed_to
     counts = listed(monkeypatch)
     assert code_of(desk.compact(where="dt = '1'")) is Code.TOO_MANY_FILES
     assert max(counts) <= 91
+
+
+def test_records_for_which_somebody_exchanges_millions_of_files_are_not_listed_to_their_end(monkeypatch):
+    """The control directory was checked when the run began, which may be hours ago."""
+    monkeypatch.setattr(jail, "MOST_ENTRIES", 50)
+    desk = a_desk(45)
+    before = desk.world.rows_of(desk.table)
+    files, aside, theirs = desk.world.files, desk.live(".aside"), desk.live(".theirs")
+    for nth in range(400):
+        files.writer.add(f"{theirs}/log/x{nth}", DataFile(("x",)), 10)
+    counts, look = [], FakeFiles.look
+
+    def exchange_and_look(self, directories, *most):
+        is_swapped = any(path.endswith("/retired/u00001/part-00000.parquet") for path in desk.world.picture())
+        if is_swapped and desk.control.log in directories and files.stat(theirs):
+            files.namespace.rename(desk.control.top, aside)
+            files.namespace.rename(theirs, desk.control.top)
+        found = look(self, directories, *most)
+        counts.append(sum(len(one.entries) for one in found.values()))
+        return found
+
+    monkeypatch.setattr(FakeFiles, "look", exchange_and_look)
+    result = desk.compact(where="dt = '1'")
+    assert files.stat(theirs) is None
+    assert max(counts) <= 51
+    assert code_of(result) is Code.RECORDS_OF_ANOTHER
+    monkeypatch.undo()
+    files.namespace.rename(desk.control.top, theirs)
+    files.namespace.rename(aside, desk.control.top)
+    assert code_of(desk.recover()) is None
+    assert desk.world.rows_of(desk.table) == before
