@@ -134,7 +134,8 @@ class DirectoryExchange:
         # A table may have become another engine's since it was exchanged first.
         if why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
             return seen.entries
-        return lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]))
+        entries, _ = lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), MOST_LIFTED)
+        return entries
 
     def _require_whole(self, entries: int) -> None:
         """Raise NeedsInvestigation if a listing may be only a part: it cannot tell whether live holds what it must."""
@@ -294,29 +295,30 @@ def _move_entries(run: Run, entries: Sequence[FileInfo], target: str) -> Sequenc
     return taken
 
 
-def lift_nested(files: Files, live: str, seen: Snapshot, most: int) -> Tuple[FileInfo, ...]:
-    """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries.
-    Of these, no more than `most` are listed.
+def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int) -> Tuple[Tuple[FileInfo, ...], int]:
+    """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries, and
+    how many files and directories it was. Of the entries, no more than `most` are listed.
 
-    Unless there are so many that it would take hours, or anything else lies in it: no committer leaves that, and then the unit is refused
-    for its sub-directories.
+    Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that, and then the
+    unit is refused for its sub-directories.
     """
-    nested = _find_liftable(files, live, eligibility.find_committed(seen))
+    nested = _find_liftable(files, live, eligibility.find_committed(seen), room)
     for entries in nested.values():
         for entry in entries:
             move_file(files, entry.path, live)
     for directory in nested:
         files.remove_empty(directory)
-    return files.look([live], most)[live].entries if nested else seen.entries
+    entries = files.look([live], most)[live].entries if nested else seen.entries
+    return entries, sum(1 + len(inside) for inside in nested.values())
 
 
-def _find_liftable(files: Files, live: str, committed: Sequence[FileInfo]) -> Mapping[str, Tuple[FileInfo, ...]]:
+def _find_liftable(files: Files, live: str, committed: Sequence[FileInfo], room: int) -> Mapping[str, Tuple[FileInfo, ...]]:
     """The files in those directories that a committer may have left, by directory. None of another one, of which the rights were not
     looked at, that somebody has put in its place since.
     """
-    own = files.stat(live) if committed else None
+    own = files.stat(live) if committed and room > 0 else None
     known = {entry.path: entry.file_id for entry in committed if own is not None and eligibility.is_as_open(entry, own)}
-    seen = look_inside(files, list(known), MOST_LIFTED_DIRECTORIES, MOST_LIFTED)
+    seen = look_inside(files, list(known), MOST_LIFTED_DIRECTORIES, room)
     if not seen.keys() >= known.keys():
         return {}
     same = [place for place, file_id in known.items() if seen[place].file_id == file_id]

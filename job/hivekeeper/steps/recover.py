@@ -347,18 +347,20 @@ def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
 def lift_leftovers(cluster: Cluster, swapped: Container[str], units: Iterable[Tuple[Unit, Snapshot]]) -> Tuple[str, ...]:
     """Move up directories that a committer at work during an earlier swap has renamed into live; returns the units concerned.
 
-    Only in units that a run has swapped before: they had no sub-directory then.
+    Only in units that a run has swapped before: they had no sub-directory then. Of all units together as much as of one: nothing can stop the
+    command meanwhile.
     """
-    lifted = []
+    lifted, room = [], directory_exchange.MOST_LIFTED
     for unit, seen in units:
         committed = eligibility.find_committed(seen) if unit.name in swapped else ()
         if not committed:
             continue
-        left = {entry.path for entry in directory_exchange.lift_nested(cluster.files, unit.live, seen, cluster.most_listed)}
+        entries, moved = directory_exchange.lift_nested(cluster.files, unit.live, seen, cluster.most_listed, room)
+        left, room = {entry.path for entry in entries}, room - moved
         is_lifted = any(entry.path not in left for entry in committed)
         lifted += [unit.label] if is_lifted else []
         reason = (
-            "a committer had renamed its directory into the unit" if is_lifted else "no committer would have left its directories like that"
+            "a committer had renamed its directory into the unit" if is_lifted else "no committer would have left its directories like that, or so many"
         )
         log.warning("unit=%s step=lift %s reason='%s'", unit.log_field, "done" if is_lifted else "left", reason)
     return tuple(lifted)

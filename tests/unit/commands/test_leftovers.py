@@ -288,6 +288,24 @@ def test_directories_in_a_unit_are_lifted_only_as_long_as_they_are_few(monkeypat
     assert code_of(desk.compact()) is (None if number == 6 else Code.SUBDIRECTORY)
 
 
+def test_directories_in_many_units_are_lifted_by_several_runs(monkeypatch):
+    """Whoever fills a partition up to the limit can fill a thousand of them."""
+    monkeypatch.setattr("hivekeeper.steps.directory_exchange.MOST_LIFTED", 6)
+    units = [f"dt={number}" for number in (1, 2, 3)]
+    desk = a_desk(*units)
+    desk.compact()
+    for unit in units:
+        for nth in range(4):
+            desk.append(f"{unit}/job{nth}", f"{unit} {nth}")
+    before = desk.world.rows_anywhere()
+    left = []
+    for _ in units:
+        assert desk.recover().code is Exit.DONE
+        left.append(sum("/job" in path for path in desk.world.picture()))
+    assert left == [8, 4, 0]
+    assert desk.world.rows_anywhere() == before
+
+
 @pytest.mark.parametrize("depth", [3, 990])
 def test_directories_that_somebody_nests_as_deeply_as_hdfs_allows_stop_no_command(depth):
     world = World()
