@@ -114,8 +114,8 @@ def test_an_output_is_never_put_over_a_file_nor_visible_to_others(copier, tmp_pa
 
 
 def test_what_somebody_has_put_in_the_place_of_the_attempts_is_not_deleted(gateway, copier, tmp_path):
-    """Whoever may write to the table's root can have another table's directory there, at the latest when the job ends, by an exchange of the
-    control directory.
+    """Whoever may write to the table's root can have another table's directory there, when the job ends at the latest, by an exchange of
+    the control directory.
     """
     foreign_files.write_two(tmp_path / "u", pa.table({"a": [1]}))
     named, held = tmp_path / "named", tmp_path / "held"

@@ -347,8 +347,8 @@ def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
 def lift_leftovers(cluster: Cluster, swapped: Container[str], units: Iterable[Tuple[Unit, Snapshot]]) -> Tuple[str, ...]:
     """Move up directories that a committer at work during an earlier swap has renamed into live; returns the units concerned.
 
-    Only in units that a run has swapped before: they had no sub-directory then. Of all units together as much as of one: nothing can stop the
-    command meanwhile.
+    Only in units that a run has swapped before: they had no sub-directory then. Of all units together as much as of one: nothing can stop
+    the command meanwhile.
     """
     lifted, room = [], directory_exchange.MOST_LIFTED
     for unit, seen in units:
@@ -359,8 +359,7 @@ def lift_leftovers(cluster: Cluster, swapped: Container[str], units: Iterable[Tu
         left, room = {entry.path for entry in entries}, room - moved
         is_lifted = any(entry.path not in left for entry in committed)
         lifted += [unit.label] if is_lifted else []
-        reason = (
-            "a committer had renamed its directory into the unit" if is_lifted else "no committer would have left its directories like that, or so many"
-        )
+        unlike = "no committer would have left its directories like that, or so many"
+        reason = "a committer had renamed its directory into the unit" if is_lifted else unlike
         log.warning("unit=%s step=lift %s reason='%s'", unit.log_field, "done" if is_lifted else "left", reason)
     return tuple(lifted)
