@@ -291,12 +291,13 @@ class HadoopFiles:
         """The path from the id of the directory whose lock is held, if it is in one: whoever may write to the directory around it can put
         another one at its path.
         """
-        server = names.server_of(path)
-        around = [directory for directory, id in self._held.items() if id and f"{path}/".startswith(f"{directory}/")]
+        # A job that asks may run beside a cleanup, which takes and releases the locks of other tables.
+        server, held = names.server_of(path), dict(self._held)
+        around = [directory for directory, id in held.items() if id and f"{path}/".startswith(f"{directory}/")]
         if not around or not server.startswith("hdfs:"):
             return path
         nearest = max(around, key=len)
-        return f"{server}/.reserved/.inodes/{self._held[nearest]}{path[len(nearest) :]}"
+        return f"{server}/.reserved/.inodes/{held[nearest]}{path[len(nearest) :]}"
 
     def _by_id(self, directory: str, file_id: int) -> str:
         """The path that is the directory's id, if directories are found so."""
