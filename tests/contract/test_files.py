@@ -1109,6 +1109,19 @@ def test_what_others_may_write_to_is_told_down_to_a_level(files_world):
     assert files_world.files.exposed(files_world.path("missing"), 3) == ()
 
 
+def test_what_others_may_write_to_is_not_looked_for_among_millions_of_files(files_world):
+    """Whoever may write to the directory around a control directory can put another one at its place, after its owner was looked at."""
+    files_world.skip_on("fake", "it has all in memory")
+    files = files_world.files
+    for name in "abcd":
+        files_world.writer.add(files_world.path("c", "log", name), "x")
+    files._rights.setMostListed(5)
+    files.exposed(files_world.path("c"), 3)
+    files._rights.setMostListed(4)
+    with pytest.raises(FilesUnavailable, match="too many entries"):
+        files.exposed(files_world.path("c"), 3)
+
+
 def test_rights_are_given_to_a_directory_and_the_files_in_it_and_to_nothing_else(files_world):
     files_world.files.make_directory(files_world.path("c", "sub"))
     files_world.files.write_new(files_world.path("c", "f"), "x")

@@ -7,10 +7,12 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.hadoop.fs.permission.AclEntry;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
@@ -22,9 +24,15 @@ public class Rights {
   private static final int WRITE_OF_OTHERS = 0022;
 
   private final Configuration conf;
+  private int mostListed = 1000000;
 
   public Rights(Configuration conf) {
     this.conf = conf;
+  }
+
+  /** So many entries of a control directory are listed, which has a few for each run. */
+  public void setMostListed(int most) {
+    mostListed = most;
   }
 
   /** A file or directory that another user owns or others may write to; `model.Exposed`. */
@@ -48,7 +56,10 @@ public class Rights {
     public long fileId;
   }
 
-  /** What another user owns or others may write to: top itself, and entries down to `levels` levels below it. */
+  /**
+   * What another user owns or others may write to: top itself, and entries down to `levels` levels below it. Fails if they are too many: whoever
+   * may write to the directory around it can put another one at its place, after its owner was looked at.
+   */
   public String exposed(String top, final int levels) throws Exception {
     List<Object> found = new ArrayList<Object>();
     Place place = Place.of(conf, top);
@@ -56,9 +67,10 @@ public class Rights {
     if (own == null) return "[]";
     addExposed(found, place, own, place.real);
     List<String> level = Collections.singletonList(top);
+    Listed listed = new Listed();
     for (int depth = 1; depth <= levels && own.isDir; depth++) {
       List<String> below = new ArrayList<String>();
-      for (Object each : WorkerPool.map(level, new Listed())) {
+      for (Object each : WorkerPool.map(level, listed)) {
         found.addAll(((Children) each).exposed);
         below.addAll(((Children) each).directories);
       }
@@ -75,12 +87,14 @@ public class Rights {
 
   /** Nothing below a directory that is unreadable or has disappeared; its own owner and mode are known already. */
   private class Listed implements WorkerPool.Task {
+    private final AtomicInteger left = new AtomicInteger(mostListed);
+
     public Object of(Object directory) throws Exception {
       Children found = new Children();
       Place place = Place.of(conf, (String) directory);
       if (place.real == null) return found;
       try {
-        for (FileEntry entry : list(place)) {
+        for (FileEntry entry : list(place, left)) {
           addExposed(found.exposed, place, entry, new Path(place.real, entry.name));
           if (entry.isDir) found.directories.add(place.path + "/" + entry.name);
         }
@@ -96,10 +110,15 @@ public class Rights {
     }
   }
 
-  private static List<FileEntry> list(Place place) throws IOException {
-    if (place.isLocal()) return LocalFiles.entries(place);
+  private static List<FileEntry> list(Place place, AtomicInteger left) throws IOException {
     List<FileEntry> entries = new ArrayList<FileEntry>();
-    for (FileStatus status : place.fs.listStatus(place.real)) entries.add(FileEntry.of(status));
+    if (place.isLocal()) entries = LocalFiles.entries(place);
+    else {
+      for (RemoteIterator<?> found = place.fs.listStatusIterator(place.real); found.hasNext() && entries.size() <= left.get();) {
+        entries.add(FileEntry.of((FileStatus) found.next()));
+      }
+    }
+    if (left.addAndGet(-entries.size()) < 0) throw new IOException(place.path + " and what is around it have too many entries");
     return entries;
   }
 
