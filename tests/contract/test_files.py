@@ -21,7 +21,7 @@ from hivekeeper import names
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.errors import Refused
-from hivekeeper.model import FileRights, Guard, Snapshot, Ties
+from hivekeeper.model import FileRights, Guard, Snapshot, StageBatch, StageOutput, StageUnit, Ties
 from hivekeeper.ports import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, SourceReplaced, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.steps.observe import qualify_table
@@ -513,6 +513,34 @@ def test_a_file_is_deleted_and_may_be_deleted_again_but_not_a_directory_with_fil
         files_world.files.delete_file(files_world.path("t"))
     assert names_in(look(files_world, files_world.root)) == ["t"]
     assert names_in(look(files_world, files_world.path("t"))) == ["f"]
+
+
+@pytest.mark.parametrize("is_copied", [True, False], ids=["copied", "sorted"])
+def test_in_a_directory_whose_lock_is_held_jobs_write_a_stage_where_that_directory_is_by_now(request, files_world, is_copied):
+    """At their ends they delete what their attempts left, as trees; with `sort_columns` it is Spark that does."""
+    files_world.skip_on("fake", "it has no jobs")
+    files_world.skip_on("local", "paths only")
+    from hivekeeper.cluster.rows import SparkRows
+
+    files, writer, top, source = files_world.files, files_world.writer, files_world.path("top"), files_world.path("in")
+    request.getfixturevalue("spark").range(3).coalesce(1).write.parquet(source)
+    rows = SparkRows(request.getfixturevalue("gateway"), files.exact)
+    listed = tuple(entry for entry in look(files_world, source).entries if entry.name.endswith(".parquet"))
+    form = rows.footers("parquet", {"in": listed})["in"].groups[0].form
+    unit = StageUnit(1, (StageOutput(listed, form, "snappy"),))
+    batch = StageBatch("parquet", f"{top}/stage/b00001", (unit,), "20260101t020304z-1f0c", () if is_copied else ("id",), is_copied)
+    lock, directory = files.hold(f"{top}/lock", "us"), "__hivekeeper_unit=1"
+    files.make_directory(batch.target)
+    for below in (["_attempts"], ["_temporary", "0"], [directory, "_temporary", "0"]):
+        writer.add(files_world.path("other", "stage", "b00001", *below, "theirs"), "x")
+    before = texts_below(files_world, files_world.path("other"))
+    writer.rename_into(top, files_world.path("aside"))
+    writer.rename_into(files_world.path("other"), top)
+    assert rows.write_stage(batch)[1].failed == ""
+    assert texts_below(files_world, top) == before
+    assert names_in(look(files_world, files_world.path("aside", "stage", "b00001"))) == [directory]
+    assert len(names_in(look(files_world, files_world.path("aside", "stage", "b00001", directory)))) == 1
+    lock.release()
 
 
 def test_in_a_directory_whose_lock_is_held_rights_and_trees_change_where_that_directory_is_by_now(files_world):
