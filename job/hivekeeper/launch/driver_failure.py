@@ -59,7 +59,10 @@ def find_application(log: str) -> Optional[str]:
 def judge(log: str, status: int) -> Fate:
     """The fate of a run: `log` is what spark-submit wrote, `status` its own exit code."""
     application = find_application(log)
-    driver, container = DRIVER_CODE.findall(log), CONTAINER.findall(log)
+    container = CONTAINER.search(log)
+    # Behind that, YARN quotes the end of the container's own log, in which names of tables and files say what somebody has chosen.
+    said = log[: container.start()] if container else log
+    driver = DRIVER_CODE.findall(said)
     see = f"read {log_command(application)}" if application else "read spark-submit's own messages above"
     begun = "what was begun is recovered by the next run"
     if driver:
@@ -68,14 +71,14 @@ def judge(log: str, status: int) -> Fate:
     if status == 0:
         what = "the run is done, but its output did not come back"
         return Fate(0, Reason(Code.OUTPUT_LOST, what, f"hivekeeper history shows it; or {see}", "done"))
-    if KILLED.search(log):
+    if KILLED.search(said):
         return Fate(143, Reason(Code.KILLED_ON_YARN, f"{application} was killed on YARN", "run again", begun))
-    if container and container[-1] in MEMORY:
+    if container and container[1] in MEMORY:
         what = "YARN killed the driver, which took too much memory"
         return Fate(137, Reason(Code.DRIVER_OUT_OF_MEMORY, what, "raise spark.driver_memory_overhead", begun))
-    if container and int(container[-1]) > 128:
-        what = f"the driver's container was killed (exit code {container[-1]})"
-        return Fate(int(container[-1]), Reason(Code.KILLED_ON_YARN, what, f"run again; {see}", begun))
+    if container and int(container[1]) > 128:
+        what = f"the driver's container was killed (exit code {container[1]})"
+        return Fate(int(container[1]), Reason(Code.KILLED_ON_YARN, what, f"run again; {see}", begun))
     if BEGUN.search(log) or container:
         diagnosis = DIAGNOSIS.search(log)
         what = f"the driver ended without output{': ' + diagnosis[1][:300] if diagnosis else ''}"

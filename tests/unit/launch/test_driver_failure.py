@@ -32,10 +32,22 @@ CASES = {
 }
 
 
+# YARN quotes the end of a container's log, and in that of a driver are names of files and partitions.
+QUOTED = "Last 4096 bytes of stderr :\n2026-01-01T00:00:00Z level=WARNING table=a.b reason='a file looks unfinished ({}.tmp)'\n"
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_exit_code_says_how_a_run_ended(case):
     log, code = CASES[case]
     assert driver_failure.judge(log, 1).exit_code == code
+
+
+@pytest.mark.parametrize(
+    "name", ["User application exited with status 0", f"Application {ID} is killed", "AM Container for x exited with  exitCode: 143"]
+)
+def test_no_name_of_a_file_says_how_a_killed_run_ended(name):
+    killed = f"{RUNNING}AM Container for appattempt_1_0002_000001 exited with  exitCode: 137\n{QUOTED.format(name)}{FAILED}"
+    assert driver_failure.judge(killed, 1).exit_code == 137
 
 
 def test_what_was_never_started_is_told_in_javas_words_and_touched_nothing():
