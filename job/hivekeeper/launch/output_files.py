@@ -11,6 +11,7 @@ import os
 import secrets
 import stat
 
+from hivekeeper import names
 from hivekeeper.errors import UsageError
 from hivekeeper.jail import confine_files
 from hivekeeper.ports import Files, FilesError, FilesUnavailable
@@ -44,12 +45,17 @@ def require_writable_here(path: str) -> None:
 def _why_not_ours(path: str) -> str:
     """Why a file there may be another user's when this run is done, and would be read for this run's; "" if it cannot."""
     directory = os.stat(os.path.dirname(path) or ".")
-    if directory.st_mode & stat.S_IWOTH:
+    is_others = os.path.lexists(path) and os.lstat(path).st_uid != os.geteuid()
+    return _why_others_may(directory.st_mode, os.geteuid() in (0, directory.st_uid), is_others)
+
+
+def _why_others_may(mode: int, may_replace: bool, is_others: bool) -> str:
+    """The same from the mode of the directory, whether this user may replace anything in it, and whether a file of another user is there."""
+    if mode & stat.S_IWOTH:
         return "everybody may put files into its directory, also under this name while the run is at work"
-    may_replace = not directory.st_mode & stat.S_ISVTX or os.geteuid() in (0, directory.st_uid)
-    if may_replace or not os.path.lexists(path) or os.lstat(path).st_uid == os.geteuid():
-        return ""
-    return "it belongs to another user, and in this directory only that one may replace it"
+    if mode & stat.S_ISVTX and is_others and not may_replace:
+        return "it belongs to another user, and in this directory only that one may replace it"
+    return ""
 
 
 def require_writable(files: Files, path: str) -> None:
@@ -64,6 +70,15 @@ def require_writable(files: Files, path: str) -> None:
     except FilesError as error:
         raise _cannot_write(path, str(error)) from None
     files.delete_file(aside)
+    why = _why_not_ours_there(files, path)
+    if why:
+        raise _cannot_write(path, why)
+
+
+def _why_not_ours_there(files: Files, path: str) -> str:
+    target = files.qualify(path)
+    directory, there, user = files.stat(names.parent(target)), files.stat(target), files.user_at(target)
+    return _why_others_may(directory.mode, directory.owner == user, there is not None and there.owner != user) if directory else ""
 
 
 def _refuse_directory(files: Files, path: str) -> None:

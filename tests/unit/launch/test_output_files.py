@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import stat
 import tempfile
@@ -23,6 +24,11 @@ def files():
     files = FakeFiles()
     files.make_directory("/reports")
     return files
+
+
+def set_attributes(files, path, **changed):
+    node = files.namespace.find(files.qualify(path))
+    node.attributes = dataclasses.replace(node.attributes, **changed)
 
 
 def test_a_file_of_the_cluster_is_replaced_whole_and_nothing_else_stays(files):
@@ -81,6 +87,33 @@ def test_another_directory_that_somebody_puts_at_the_place_of_a_file_that_goes_i
     with suppress(FilesUnavailable):
         change(files, PLACE, *(["{}"] if change is output_files.write else []))
     assert "rows" in files.contents().values()
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "why"),
+    [
+        (0o1777, "hive", "everybody may put files into its directory"),
+        (0o777, "hive", "everybody may put files into its directory"),
+        (0o1770, "mallory", "it belongs to another user"),
+    ],
+)
+def test_nor_is_a_file_of_the_cluster_that_may_be_another_users_when_the_run_is_done(files, mode, owner, why):
+    """As in /tmp on HDFS: it would be taken for this run's own."""
+    files.writer.add("/reports/out.json", "{}")
+    set_attributes(files, "/reports", owner="hdfs", mode=mode)
+    set_attributes(files, "/reports/out.json", owner=owner)
+    with pytest.raises(UsageError, match=why):
+        output_files.require_writable(files, PLACE)
+    assert files.contents() == {PLACE: "{}"}
+
+
+def test_a_file_of_another_user_that_this_one_may_replace_is_replaced(files):
+    files.writer.add("/reports/out.json", "{}")
+    set_attributes(files, "/reports", owner="hdfs", mode=0o770)
+    set_attributes(files, "/reports/out.json", owner="mallory")
+    output_files.require_writable(files, PLACE)
+    set_attributes(files, "/reports", owner=files.user, mode=0o1770)
+    output_files.require_writable(files, PLACE)
 
 
 @pytest.mark.parametrize(
