@@ -1043,6 +1043,38 @@ def test_a_partition_at_no_location_hides_no_partition_of_another_table(real, br
     assert list(census.partitions_inside(top, [], victim.database)) == [f"{victim.full_name}/dt=2"]
 
 
+def add_view_with_partition(real, like):
+    """`CREATE VIEW … PARTITIONED ON (dt)` and `ALTER VIEW … ADD PARTITION`, which Hive's client stores without a place."""
+    jvm, stored = real.gateway.jvm, real._stored(like, "").deepCopy()
+    stored.setTableName("shown")
+    stored.setTableType("VIRTUAL_VIEW")
+    stored.getSd().setLocation(None)
+    stored.setParameters(jvm.java.util.HashMap({}))
+    stored.setViewOriginalText("SELECT 1")
+    stored.setViewExpandedText("SELECT 1")
+    real.client.createTable(stored)
+    partition = real.hive.metastore.api.Partition()
+    partition.setDbName(like.database)
+    partition.setTableName("shown")
+    partition.setValues(jvm.java.util.ArrayList(["1"]))
+    partition.setParameters(jvm.java.util.HashMap({}))
+    real.client.add_partition(partition)
+    return find(real, f"{like.database}.shown")
+
+
+@pytest.mark.jvm
+def test_a_view_that_has_partitions_hides_nothing_from_whoever_looks_through_all_tables(real):
+    victim = real.add_table("other")
+    view = add_view_with_partition(real, victim)
+    assert (view.kind, view.partitioned) == ("VIRTUAL_VIEW", True)
+    inside = f"{victim.location}/.hivekeeper/runs/x/retired/u00001"
+    real.metastore.add_partition(victim, partition_of(victim, "2", location=inside))
+    files = HadoopFiles(real.gateway)
+    census = Census(SimpleNamespace(files=files, metastore=real.metastore, clock=SimpleNamespace(monotonic_ms=lambda: 0.0)))
+    top = files.qualify(f"{victim.location}/.hivekeeper")
+    assert list(census.partitions_inside(top, [], victim.database)) == [f"{victim.full_name}/dt=2"]
+
+
 def test_the_directories_of_all_tables_are_told_in_their_one_spelling(world):
     table = world.add_table("events")
     assert world.metastore.table_locations()[table.full_name] == table.location

@@ -204,12 +204,14 @@ public class MetastoreReader {
       done += batch.size();
       for (Partition partition : connection.client.getPartitionsByNames(database, table, batch)) {
         int known = storages.all.size();
-        rows.add(row(partition, keys, storages));
+        // A view's has no place.
+        StorageDescriptor sd = partition.getSd() == null ? new StorageDescriptor() : partition.getSd();
+        rows.add(row(partition, sd, keys, storages));
         long own = Weight.of(partition.getParameters());
-        weight += own + Math.max(0L, Weight.of(partition.getSd().getLocation()) + 2 * Weight.of(partition.getValues()) - USUAL_PLACE);
-        weight += storages.all.size() > known ? Weight.ofFormat(partition.getSd()) : 0;
+        weight += own + Math.max(0L, Weight.of(sd.getLocation()) + 2 * Weight.of(partition.getValues()) - USUAL_PLACE);
+        weight += storages.all.size() > known ? Weight.ofFormat(sd) : 0;
         if (weight > most) return null;
-        heaviest = Math.max(heaviest, own + Weight.of(partition.getSd()));
+        heaviest = Math.max(heaviest, own + Weight.of(sd));
       }
     }
     Map<String, Object> found = new LinkedHashMap<String, Object>();
@@ -223,12 +225,12 @@ public class MetastoreReader {
     return (int) Math.max(1, Math.min(MetastoreConnection.PARTITIONS_AT_ONCE, WEIGHT_AT_ONCE / heaviest));
   }
 
-  private static PartitionRow row(Partition partition, List<FieldSchema> keys, Numbered storages) throws Exception {
+  private static PartitionRow row(Partition partition, StorageDescriptor sd, List<FieldSchema> keys, Numbered storages) throws Exception {
     PartitionRow row = new PartitionRow();
     row.name = Warehouse.makePartName(keys, partition.getValues());
     row.values = partition.getValues();
-    row.location = text(partition.getSd().getLocation());
-    row.storage = storages.of(storage(partition.getSd()));
+    row.location = text(sd.getLocation());
+    row.storage = storages.of(storage(sd));
     row.parameters = parameters(partition.getParameters());
     return row;
   }
