@@ -15,7 +15,7 @@ from hivekeeper.errors import HivekeeperError, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.orphans import Orphan
-from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, NoPermission
+from hivekeeper.ports import Cluster, FilesError, MetastoreRefused, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Reason
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.steps import orphans
@@ -93,9 +93,16 @@ def _qualified(cluster: Cluster, table: Table) -> Table:
 
 
 def exists(cluster: Cluster, name: str) -> bool:
-    """Whether the metastore has a table of this name now; a text that is no name counts as one that exists."""
+    """Whether the metastore has a table of this name now. So counts one of which it tells nothing, and a text that is no name: anybody may
+    mark a table with either.
+    """
+    if not names.TABLE.fullmatch(name) or len(name) > names.MOST_NAME:
+        return True
     database, _, base = name.partition(".")
-    return not names.TABLE.fullmatch(name) or base in cluster.metastore.tables(database, [base])
+    try:
+        return base in cluster.metastore.tables(database, [base])
+    except MetastoreRefused:
+        return True
 
 
 def _orphans_in(context: Context, table: Table, at_home: AtHome) -> List[Orphan]:

@@ -15,6 +15,7 @@ from hivekeeper.commands.orphans import show_orphans
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.plan.orphans import OrphanKind
+from hivekeeper.ports import MetastoreRefused
 from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
 from hivekeeper.steps import orphans
@@ -125,6 +126,25 @@ def test_a_forged_backup_table_is_not_said_to_be_harmless(desk):
     (table,) = find(desk)
     assert (table.kind, table.place) == (OrphanKind.BACKUP_TABLE, "sales.mine")
     assert "may delete its files" in table.next
+
+
+def test_a_mark_with_a_name_of_which_the_metastore_tells_nothing_hides_nothing_else(desk, monkeypatch):
+    """Anybody may give a table the mark, with a name in a database that is closed, or one too long for what the metastore asks."""
+    marks, top = {"one": "closed.table", "two": f"{'d' * 100_000}.table"}, desk.control.top
+    for name, of in marks.items():
+        desk.world.add_table(a_table(name=name, parameters={names.BACKUP_OF: of}), {"": [1000]})
+    drop(desk)
+    ask_tables = desk.world.metastore.tables
+
+    def tables(database, wanted):
+        if database == "closed" or len(database) > 4000:
+            raise MetastoreRefused(f"{database[:10]}: permission denied")
+        return ask_tables(database, wanted)
+
+    monkeypatch.setattr(desk.world.metastore, "tables", tables)
+    places = {one.place for one in find(desk)}
+    assert top in places
+    assert places.isdisjoint(f"sales.{name}" for name in marks)
 
 
 def test_other_directories_and_tables_are_left_out(desk):
