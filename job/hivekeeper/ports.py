@@ -15,6 +15,7 @@ from typing import (
     Callable,
     ContextManager,
     Dict,
+    FrozenSet,
     Iterable,
     Iterator,
     List,
@@ -684,6 +685,8 @@ class Cluster:
     spent: Dict[str, float] = field(default_factory=dict, repr=False, compare=False)
     # Control directories that belong to no table, by the directory that they lie in. A command looks for them once, not for each table.
     orphans: Dict[str, Optional[Tuple[FileInfo, ...]]] = field(default_factory=dict, repr=False, compare=False)
+    # The seconds in which the tables were created that their records are about, by directory and by whose records are read.
+    orphan_seconds: Dict[Tuple[str, FrozenSet[str]], FrozenSet[int]] = field(default_factory=dict, repr=False, compare=False)
     beside: Beside = field(default_factory=Beside, repr=False, compare=False)
     stopping: Stopping = field(default_factory=NeverStops, compare=False)
     # Why no port can answer any more, "" if they can. It calls the session, so it is used only after a failure.

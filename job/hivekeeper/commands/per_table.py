@@ -96,6 +96,7 @@ def absent_outcomes(absent: Mapping[str, Reason]) -> List[TableOutcome]:
 def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[TableOutcome]:
     cluster, outcomes, lost, left = context.cluster, [], "", MOST_ROW_GROUPS
     cluster.orphans.clear()
+    cluster.orphan_seconds.clear()
     for table in tables:
         began = cluster.clock.monotonic_ms()
         cluster.spent.clear()

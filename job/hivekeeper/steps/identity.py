@@ -123,12 +123,25 @@ def _list_orphans(cluster: Cluster, beside: str) -> Optional[Tuple[FileInfo, ...
 def _is_left_behind(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> bool:
     """Whether the records of a control directory can be those of this table, by its creation time and its columns. Several tables may have
     been created in one second: one that is still there under its name is none of this one's former names, wherever it lies by now.
+
+    Records of tables of other seconds are read once in a command: there may be thousands of such directories, or long logs, beside thousands
+    of tables.
     """
-    for known, is_like_it in _find_ids(cluster, table, control, trusted).items():
-        name, _, created = known.rpartition("@")
-        if is_like_it and created.isdigit() and int(created) == table.create_time and not _is_another(cluster, table, name):
+    directory = control.top, frozenset(trusted)
+    if table.create_time not in cluster.orphan_seconds.get(directory, frozenset([table.create_time])):
+        return False
+    found = _find_ids(cluster, table, control, trusted)
+    cluster.orphan_seconds[directory] = frozenset(map(_created, found))
+    for known, is_like_it in found.items():
+        if is_like_it and _created(known) == table.create_time and not _is_another(cluster, table, known.rpartition("@")[0]):
             return True
     return False
+
+
+def _created(known: str) -> int:
+    """When the table with this id was created, 0 if that is not known."""
+    created = known.rpartition("@")[2]
+    return int(created) if created.isdigit() else 0
 
 
 def _is_another(cluster: Cluster, table: Table, name: str) -> bool:

@@ -10,12 +10,14 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
-from hivekeeper.model import Column
+from hivekeeper.commands.recover import recover
+from hivekeeper.model import Column, Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import FilesUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from support.builders import a_partition, a_table
+from support.contexts import a_context
 from support.desk import Desk, outcomes
 from support.fakes.files import FakeFiles
 from support.fakes.rows import DataFile
@@ -449,6 +451,22 @@ def test_for_control_directories_of_another_user_beside_nothing_is_asked(monkeyp
     assert asked == []
     assert outcomes(desk.compact()) == {"": "swapped"}
     assert set(asked) == {desk.control.top}
+
+
+def test_records_beside_that_are_of_tables_of_other_seconds_are_read_once_in_a_command(monkeypatch):
+    """Whoever has thousands of tables compacted and drops them, or one with a long log, would have all tables beside them wait for hours."""
+    desk = make_desk("MANAGED_TABLE", columns=())
+    for number in range(10):
+        desk.world.add_table(a_table((), kind="MANAGED_TABLE", name=f"t{number}", create_time=10 + number), {"": [1000] * 3})
+    desk.compact()
+    gone = desk.control.top
+    desk.world.catalog.drop_table(TABLE)
+    desk.world.files.namespace.advance(3_600_000)
+    asked, exposed = [], FakeFiles.exposed
+    monkeypatch.setattr(FakeFiles, "exposed", lambda self, top, levels: asked.append(top) or exposed(self, top, levels))
+    every = a_context(desk.world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000")
+    assert len(recover(every).tables) == 10
+    assert 0 < asked.count(gone) <= 2
 
 
 @pytest.mark.parametrize("command", [Desk.compact, Desk.recover, Desk.rollback, Desk.verify, Desk.cleanup, Desk.backup])
