@@ -325,6 +325,8 @@ class Files(Protocol):
 # one if it is ASCII.
 MOST_OF_TABLE = 2**24
 MOST_OF_PARTITIONS = 2**27
+# Of one table, however little each says: here it takes a kilobyte, as a file does.
+MOST_PARTITIONS = 2_000_000
 # Of all tables that one call returns: ten thousand of 25 KB each.
 MOST_OF_TABLES = 2**28
 # Of each piece in which they come: while one is made, Java holds it several times.
@@ -357,9 +359,10 @@ def why_heavy(weight: int) -> str:
 
 def heavy_partitions(table: Table) -> Refused:
     return Refused(
-        f"{table.full_name}: the properties and long names of its partitions have more than {MOST_OF_PARTITIONS} characters together",
+        f"{table.full_name}: it has more than {MOST_PARTITIONS} partitions, or their properties and long names have more than "
+        f"{MOST_OF_PARTITIONS} characters together",
         code=Code.UNREADABLE_DEFINITION,
-        next="find out who gave its partitions such properties or locations, and remove them",
+        next="find out who gave it so many partitions, or such properties or locations, and remove them",
     )
 
 
@@ -389,7 +392,7 @@ class Metastore(Protocol):
         """
 
     def partitions(self, table: Table) -> Tuple[Partition, ...]:
-        """All partitions, ordered by name; locations as stored. Raises Refused above MOST_OF_PARTITIONS."""
+        """All partitions, ordered by name; locations as stored. Raises Refused above MOST_PARTITIONS and MOST_OF_PARTITIONS."""
 
     def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
         """The named partitions that exist, in bulk. Raises Refused like partitions."""

@@ -406,6 +406,16 @@ def test_partitions_with_huge_properties_are_refused(world, monkeypatch):
     assert len(world.metastore.partitions(other)) == 2
 
 
+def test_too_many_partitions_are_refused_however_little_each_says(world, monkeypatch):
+    table = world.add_table("many")
+    add_partitions(world, table, ["1", "2", "3"])
+    monkeypatch.setattr(ports, "MOST_PARTITIONS", 2)
+    with pytest.raises(Refused) as refused:
+        world.metastore.partitions(table)
+    assert refused.value.reason.code is Code.UNREADABLE_DEFINITION
+    assert sorted(world.metastore.partitions_named(table, ["dt=1", "dt=3"])) == ["dt=1", "dt=3"]
+
+
 def test_partitions_with_huge_locations_are_refused(world, monkeypatch):
     """A million of 4,000 characters would be read whole, several times over."""
     table, other = world.add_table("huge"), world.add_table("other")

@@ -88,7 +88,8 @@ class HiveMetastore:
         return {partition.name: partition for partition in self._find_partitions(table, json.dumps(list(names)))} if names else {}
 
     def _find_partitions(self, table: Table, wanted: Optional[str]) -> Tuple[Partition, ...]:
-        found = json.loads(_ask(self._reader.partitions, table.database, table.name, wanted, ports.MOST_OF_PARTITIONS))
+        most = ports.MOST_OF_PARTITIONS, ports.MOST_PARTITIONS
+        found = json.loads(_ask(self._reader.partitions, table.database, table.name, wanted, *most))
         if found is None:
             raise ports.heavy_partitions(table)
         storages = [Storage(**storage) for storage in found["storages"]]

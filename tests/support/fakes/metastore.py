@@ -424,6 +424,8 @@ def _weight(parameters: Mapping[str, str]) -> int:
 
 def _light(table: Table, partitions: List[Partition]) -> List[Partition]:
     places = (len(one.location) + 2 * len(json.dumps(one.values)) for one in partitions)
+    if len(partitions) > ports.MOST_PARTITIONS:
+        raise ports.heavy_partitions(table)
     if sum(_weight(one.parameters) for one in partitions) + sum(max(0, one - USUAL_PLACE) for one in places) > ports.MOST_OF_PARTITIONS:
         raise ports.heavy_partitions(table)
     return partitions

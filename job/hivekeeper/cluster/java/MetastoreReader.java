@@ -175,13 +175,13 @@ public class MetastoreReader {
   }
 
   /**
-   * {storages, partitions}: the named partitions that exist, or all if names is null; "null" if their properties, and what is long of their
-   * locations and values, are together heavier than `most`, or do not fit into memory. Hive's client repeats every column in every partition;
+   * {storages, partitions}: the named partitions that exist, or all if names is null; "null" if there are more than `mostPartitions`, or
+   * their properties, and what is long of their locations and values, are together heavier than `most`, or do not fit into memory. Hive's client repeats every column in every partition;
    * that is left out.
    */
-  public String partitions(String database, String table, String names, long most) throws Exception {
+  public String partitions(String database, String table, String names, long most, int mostPartitions) throws Exception {
     try {
-      Map<String, Object> found = readPartitions(database, table, names, most);
+      Map<String, Object> found = readPartitions(database, table, names, most, mostPartitions);
       return found == null ? "null" : Json.writeAscii(found);
     } catch (MetaException failed) {
       if (!SteadyClient.isTooLarge(failed)) throw failed;
@@ -191,8 +191,9 @@ public class MetastoreReader {
     }
   }
 
-  private Map<String, Object> readPartitions(String database, String table, String names, long most) throws Exception {
+  private Map<String, Object> readPartitions(String database, String table, String names, long most, int mostPartitions) throws Exception {
     List<String> wanted = names == null ? connection.client.listPartitionNames(database, table, (short) -1) : Json.readStrings(names);
+    if (wanted.size() > mostPartitions) return null;
     List<FieldSchema> keys = wanted.isEmpty() ? null : connection.client.getTable(database, table).getPartitionKeys();
     Numbered storages = new Numbered();
     List<PartitionRow> rows = new ArrayList<PartitionRow>();
