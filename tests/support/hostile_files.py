@@ -250,7 +250,11 @@ CLAIMS: Mapping[str, Callable[[], bytes]] = {
 
 def has_a_number_of_many_digits() -> bytes:
     """Row metadata whose JSON takes a parser time quadratic in the length of a number."""
-    pair: List[Field] = [(1, BINARY, b"org.apache.spark.sql.parquet.row.metadata"), (2, BINARY, b'{"a":' + b"7" * 5000 + b"}")]
+    return has_row_metadata(b'{"a":' + b"7" * 5000 + b"}")
+
+
+def has_row_metadata(json: bytes) -> bytes:
+    pair: List[Field] = [(1, BINARY, b"org.apache.spark.sql.parquet.row.metadata"), (2, BINARY, json)]
     return whole(GOOD, footer(len(GOOD), more=[(5, LIST, (STRUCT, 1, [pair]))]))
 
 

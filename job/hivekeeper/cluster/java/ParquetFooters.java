@@ -23,8 +23,8 @@ class ParquetFooters {
   private static final List<String> MEANINGLESS = Arrays.asList("nullable", "containsNull", "valueContainsNull", "comment");
 
   private static final int MOST_BOUND_BYTES = 4096;
-  /** Jackson before 2.15 takes time quadratic in the number of digits. */
-  private static final Pattern LONG_NUMBER = Pattern.compile("[0-9]{1001}");
+  /** Jackson before 2.15 takes time quadratic in the number of digits. Looked for where digits begin, not once more from each of them. */
+  private static final Pattern LONG_NUMBER = Pattern.compile("(?<![0-9])[0-9]{1001}");
 
   private ParquetFooters() {}
 
@@ -130,7 +130,7 @@ class ParquetFooters {
   private static String writer(String createdBy, Map<String, String> keys) {
     if (keys.containsKey(Footer.SPARK + "version") || keys.containsKey(ROW_METADATA)) return "spark";
     if (createdBy == null || createdBy.trim().isEmpty()) return "unknown";
-    String name = createdBy.trim().toLowerCase().split("[ (]")[0];
+    String name = createdBy.trim().toLowerCase().split("[ (]", 2)[0];
     return name.startsWith("parquet-cpp") ? "arrow" : name;
   }
 
@@ -145,7 +145,7 @@ class ParquetFooters {
   }
 
   private static boolean isBefore(String version, int major, int minor) {
-    String[] parts = version.split("[^0-9]+");
+    String[] parts = version.split("[^0-9]+", 3);
     int foundMajor = Integer.parseInt(parts[0]);
     int foundMinor = parts.length > 1 ? Integer.parseInt(parts[1]) : 0;
     return foundMajor < major || foundMajor == major && foundMinor < minor;
