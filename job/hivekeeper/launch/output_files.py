@@ -50,7 +50,7 @@ def _why_not_ours(path: str) -> str:
 
 
 def _why_others_may(mode: int, may_replace: bool, is_others: bool) -> str:
-    """The same from the mode of the directory, whether this user may replace anything in it, and whether a file of another user is there."""
+    """The same from the directory's mode, whether this user may replace anything in it, and whether a file of another user is there."""
     if mode & stat.S_IWOTH:
         return "everybody may put files into its directory, also under this name while the run is at work"
     if mode & stat.S_ISVTX and is_others and not may_replace:

@@ -124,8 +124,8 @@ def _is_left_behind(cluster: Cluster, table: Table, control: ControlPaths, trust
     """Whether the records of a control directory can be those of this table, by its creation time and its columns. Several tables may have
     been created in one second: one that is still there under its name is none of this one's former names, wherever it lies by now.
 
-    Records of tables of other seconds are read once in a command: there may be thousands of such directories, or long logs, beside thousands
-    of tables.
+    Records of tables of other seconds are read once in a command: there may be thousands of such directories, or long logs, and thousands
+    of tables beside them.
     """
     directory = control.top, frozenset(trusted)
     if table.create_time not in cluster.orphan_seconds.get(directory, frozenset([table.create_time])):

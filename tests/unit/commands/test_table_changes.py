@@ -454,7 +454,7 @@ def test_for_control_directories_of_another_user_beside_nothing_is_asked(monkeyp
 
 
 def test_records_beside_that_are_of_tables_of_other_seconds_are_read_once_in_a_command(monkeypatch):
-    """Whoever has thousands of tables compacted and drops them, or one with a long log, would have all tables beside them wait for hours."""
+    """Whoever has thousands of tables compacted and drops them, or one with a long log, would have all beside them wait for hours."""
     desk = make_desk("MANAGED_TABLE", columns=())
     for number in range(10):
         desk.world.add_table(a_table((), kind="MANAGED_TABLE", name=f"t{number}", create_time=10 + number), {"": [1000] * 3})

@@ -8,8 +8,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.apache.hadoop.conf.Configuration;
 
 /**
- * Finds the addresses of hosts that locations name. Whoever creates tables can name a thousand, for each of which a name server keeps silent for
- * seconds, or answers as slowly. So all names together may cost only so much time; then none is looked for any more, and counts as unknown.
+ * Finds the addresses of hosts that locations name. Whoever creates tables can name a thousand, for each of which a name server keeps silent
+ * for seconds, or answers as slowly. So all names together may cost only so much time; then none is looked for, and counts as unknown.
  */
 public class HostSearch {
   /** Of the time, in milliseconds. Not a setting: for tests. */

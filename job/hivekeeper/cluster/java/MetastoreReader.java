@@ -175,9 +175,9 @@ public class MetastoreReader {
   }
 
   /**
-   * {storages, partitions}: the named partitions that exist, or all if names is null; "null" if there are more than `mostPartitions`, or
-   * their properties, and what is long of their locations and values, are together heavier than `most`, or do not fit into memory. Hive's client repeats every column in every partition;
-   * that is left out.
+   * {storages, partitions}: the named partitions that exist, or all if names is null; "null" if there are more than `mostPartitions`, or if
+   * their properties, and what is long of their locations and values, are together heavier than `most`, or do not fit into memory. Hive's
+   * client repeats every column in every partition; that is left out.
    */
   public String partitions(String database, String table, String names, long most, int mostPartitions) throws Exception {
     try {
@@ -191,7 +191,8 @@ public class MetastoreReader {
     }
   }
 
-  private Map<String, Object> readPartitions(String database, String table, String names, long most, int mostPartitions) throws Exception {
+  private Map<String, Object> readPartitions(String database, String table, String names, long most, int mostPartitions)
+      throws Exception {
     List<String> wanted = names == null ? connection.client.listPartitionNames(database, table, (short) -1) : Json.readStrings(names);
     if (wanted.size() > mostPartitions) return null;
     List<FieldSchema> keys = wanted.isEmpty() ? null : connection.client.getTable(database, table).getPartitionKeys();
