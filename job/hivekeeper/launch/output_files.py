@@ -11,7 +11,6 @@ import os
 import secrets
 import stat
 
-from hivekeeper import names
 from hivekeeper.errors import UsageError
 from hivekeeper.jail import confine_files
 from hivekeeper.ports import Files, FilesError, FilesUnavailable
@@ -77,7 +76,7 @@ def require_writable(files: Files, path: str) -> None:
 
 def _why_not_ours_there(files: Files, path: str) -> str:
     target = files.qualify(path)
-    directory, there, user = files.stat(names.parent(target)), files.stat(target), files.user_at(target)
+    directory, there, user = files.stat(os.path.dirname(target)), files.stat(target), files.user_at(target)
     return _why_others_may(directory.mode, directory.owner == user, there is not None and there.owner != user) if directory else ""
 
 
