@@ -72,6 +72,22 @@ def write_pages(path: Path, columns: Mapping[str, pa.Array], **options: object) 
     return path
 
 
+def test_a_long_file_of_tiny_row_groups_is_not_opened_for_each_of_them(gateway, copier, tmp_path):
+    """A footer may claim a million: on HDFS each costs the NameNode a call, and a new connection."""
+    source = write_pages(tmp_path / "u", {"a": pa.array(range(500), pa.int64())}, compression="none", row_group_size=1)
+    copier._jobs.setWindow(10)
+    before = bytes_read(gateway)
+    (answer,) = copy_all(copier, [source])
+    assert (answer.failed, answer.digest.rows) == ("", 500)
+    assert bytes_read(gateway) - before < 20 * (source / "a").stat().st_size
+
+
+def bytes_read(gateway):
+    """Of local files, by Hadoop."""
+    known = gateway.jvm.org.apache.hadoop.fs.FileSystem.getAllStatistics()
+    return sum(one.getBytesRead() for one in known if one.getScheme() == "file")
+
+
 def test_a_page_of_more_than_a_share_is_read_by_a_task_that_runs_alone(copier, tmp_path):
     values = pa.array([bytes(4 << 20)] * 32, pa.large_binary())
     (answer,) = copy_all(copier, [write_pages(tmp_path / "one", {"a": values})])

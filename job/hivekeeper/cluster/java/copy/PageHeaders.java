@@ -41,6 +41,9 @@ class PageHeaders {
   private final SeekableInputStream in;
   private final long length;
   private final String createdBy;
+  /** What was read last, and where it begins in the file. Pages may take twenty bytes, and HDFS opens a block anew to go back in it. */
+  private byte[] last = new byte[0];
+  private long lastAt;
 
   /** Of a file of this length; `content` is null if it is to be read from `in`. */
   PageHeaders(byte[] content, SeekableInputStream in, long length, String createdBy) {
@@ -84,6 +87,10 @@ class PageHeaders {
       sum.update(content, (int) at, (int) size);
       return (int) sum.getValue();
     }
+    if (at >= lastAt && at + size <= lastAt + last.length) {
+      sum.update(last, (int) (at - lastAt), (int) size);
+      return (int) sum.getValue();
+    }
     byte[] some = new byte[(int) Math.min(size, (long) CHECKED_AT_ONCE)];
     in.seek(at);
     for (long left = size; left > 0; left -= some.length) {
@@ -120,14 +127,22 @@ class PageHeaders {
 
   private ThriftStruct read(long at) throws IOException {
     if (content != null) return new ThriftStruct(content, (int) at);
-    for (int size = FIRST_READ; true; size <<= 4) {
-      byte[] some = new byte[(int) Math.min((long) size, length - at)];
-      in.seek(at);
-      in.readFully(some);
+    if (at >= lastAt && at < lastAt + last.length) {
       try {
-        return new ThriftStruct(some, 0);
+        return new ThriftStruct(last, (int) (at - lastAt));
       } catch (IllegalStateException cut) {
-        if (size >= MOST_READ || some.length < size) throw cut;
+        // It goes on behind what was read, or is malformed, which shows once more.
+      }
+    }
+    for (int size = FIRST_READ; true; size <<= 4) {
+      last = new byte[(int) Math.min((long) size, length - at)];
+      lastAt = at;
+      in.seek(at);
+      in.readFully(last);
+      try {
+        return new ThriftStruct(last, 0);
+      } catch (IllegalStateException cut) {
+        if (size >= MOST_READ || last.length < size) throw cut;
       }
     }
   }

@@ -36,6 +36,9 @@ class ParquetSource {
   private final long length;
   private final byte[] content;
   private final SourceInput input;
+  /** Of all row groups, of which a footer may claim a million: null before the first one. Their stream is null for a file in memory. */
+  private PageHeaders headers;
+  private SeekableInputStream in;
 
   private ParquetSource(String path, long length, byte[] content, DecodedFooter footer, BoundedCodecs codecs, SourceInput input,
       ParquetFileReader reader) {
@@ -71,7 +74,11 @@ class ParquetSource {
   }
 
   void close() throws IOException {
-    reader.close();
+    try {
+      if (in != null) in.close();
+    } finally {
+      reader.close();
+    }
   }
 
   /** The pages of the next row group, which is this one. What it takes to read them is looked at before. */
@@ -79,17 +86,15 @@ class ParquetSource {
     OpenPages open = memory.openPages(block.getColumns().size());
     long longest = 0;
     long stored = 0;
-    SeekableInputStream in = content == null ? input.newStream() : null;
-    try {
-      PageHeaders headers = new PageHeaders(content, in, length, reader.getFooter().getFileMetaData().getCreatedBy());
-      for (ColumnChunkMetaData each : block.getColumns()) {
-        ColumnChunkMetaData chunk = (ColumnChunkMetaData) each;
-        longest = Math.max(longest, chunk.getTotalUncompressedSize());
-        stored += chunk.getTotalSize();
-        headers.walk(chunk, open);
-      }
-    } finally {
-      if (in != null) in.close();
+    if (headers == null) {
+      in = content == null ? input.newStream() : null;
+      headers = new PageHeaders(content, in, length, reader.getFooter().getFileMetaData().getCreatedBy());
+    }
+    for (ColumnChunkMetaData each : block.getColumns()) {
+      ColumnChunkMetaData chunk = (ColumnChunkMetaData) each;
+      longest = Math.max(longest, chunk.getTotalUncompressedSize());
+      stored += chunk.getTotalSize();
+      headers.walk(chunk, open);
     }
     if (stored > memory.storedBytes) throw new ShareExceeded("a row group as it is stored", stored, memory.storedBytes);
     codecs.limit(longest);
