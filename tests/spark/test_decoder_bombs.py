@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Callable, List, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
@@ -80,6 +81,22 @@ def test_a_long_file_of_tiny_row_groups_is_not_opened_for_each_of_them(gateway, 
     (answer,) = copy_all(copier, [source])
     assert (answer.failed, answer.digest.rows) == ("", 500)
     assert bytes_read(gateway) - before < 20 * (source / "a").stat().st_size
+
+
+def test_a_long_file_of_many_streams_is_not_opened_for_each_of_them(copier, tmp_path):
+    """Each stripe of ORC has some for each column: on HDFS each cost the NameNode a call, and a new connection."""
+    (tmp_path / "u").mkdir()
+    texts = pa.array([str(row) for row in range(200)])
+    po.write_table(pa.table({f"c{number}": texts for number in range(100)}), str(tmp_path / "u" / "a"), batch_size=1, stripe_size=1)
+    assert po.ORCFile(tmp_path / "u" / "a").nstripes == 200
+    spent = {}
+    for window in (64 << 20, 10, 64 << 20, 10):
+        copier._jobs.setWindow(window)
+        started = time.monotonic()
+        (answer,) = copier.digest([listed(tmp_path / "u")], format="orc")
+        spent[window] = time.monotonic() - started
+        assert (answer.failed, answer.digest.rows) == ("", 200)
+    assert spent[10] < 2 * spent[64 << 20] + 1, spent
 
 
 def bytes_read(gateway):

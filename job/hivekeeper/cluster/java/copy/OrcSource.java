@@ -118,8 +118,12 @@ class OrcSource {
   /** Fails for numbers that ORC's libraries take differently. */
   void requireOneReading(WorkLimit work) throws IOException {
     OrcStreams streams = new OrcStreams(fs, path, reader, meaning.footer.getTypesList(), work);
-    for (int i = 0; i < meaning.stripes.size(); i++) {
-      streams.require((StripeInformation) reader.getStripes().get(i), (OrcProto.StripeFooter) meaning.stripes.get(i));
+    try {
+      for (int i = 0; i < meaning.stripes.size(); i++) {
+        streams.require((StripeInformation) reader.getStripes().get(i), (OrcProto.StripeFooter) meaning.stripes.get(i));
+      }
+    } finally {
+      streams.close();
     }
   }
 

@@ -36,6 +36,8 @@ class OrcStreams {
   private final Reader reader;
   private final List<OrcProto.Type> types;
   private final WorkLimit work;
+  /** Of all streams of the file, of which stripes may have millions. */
+  private FSDataInputStream in;
 
   OrcStreams(FileSystem fs, String path, Reader reader, List<OrcProto.Type> types, WorkLimit work) {
     this.fs = fs;
@@ -43,6 +45,10 @@ class OrcStreams {
     this.reader = reader;
     this.types = types;
     this.work = work;
+  }
+
+  void close() throws IOException {
+    if (in != null) in.close();
   }
 
   /** Fails for a stripe with such numbers. */
@@ -186,11 +192,10 @@ class OrcStreams {
 
   private InStream open(OrcProto.Stream stream, long at, CompressionCodec codec) throws IOException {
     byte[] stored = new byte[(int) stream.getLength()];
-    FSDataInputStream in = fs.open(new Path(path));
-    try {
-      in.readFully(at, stored);
-    } finally {
-      in.close();
+    if (in == null) in = fs.open(new Path(path));
+    if (stored.length > 0) {
+      in.seek(at);
+      in.readFully(stored);
     }
     InStream.StreamOptions how = InStream.options().withCodec(codec).withBufferSize(reader.getCompressionSize());
     return InStream.create(path, new BufferChunk(ByteBuffer.wrap(stored), 0L), 0L, stored.length, how);
