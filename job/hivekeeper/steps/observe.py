@@ -113,13 +113,13 @@ def _find_unchanged(
     asked = [unit for unit in units if unit.name in known and eligibility.is_inside(table, unit)]
     try:
         if table.partitioned:
-            above = look_at(files.look, list(dict.fromkeys(names.parent(unit.live) for unit in asked)))
+            above = look_at(files.look, list(dict.fromkeys(names.parent(unit.live) for unit in asked)), settings.max_files)
             listed = {entry.path: entry for snapshot in above.values() for entry in snapshot.entries if entry.is_dir}
             seen = {place: Snapshot(True, entry.file_id, entry.mtime_ms) for place, entry in listed.items()}
         else:
             seen = dict(files.look([unit.live for unit in asked], 0))
-    except NoPermission:
-        # Who may not list them may look at single units all the same.
+    except (NoPermission, TooManyEntries):
+        # Who may not list them may look at single units all the same. And files that are in no unit are counted by nobody.
         return {}
     nothing = Snapshot(exists=False)
     return {

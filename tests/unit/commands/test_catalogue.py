@@ -819,6 +819,25 @@ def test_a_partition_that_changed_is_listed(compacted, change):
     assert judged(found) == judged(analyze.analyze(a_context(compacted.cluster, Selection(tables=("sales.events",)), "r", QUIET)))
 
 
+def test_files_that_somebody_puts_beside_partitions_are_not_listed_to_their_end(compacted, monkeypatch):
+    """They are in no partition, so nothing else counts them. A table may have partitions in thousands of directories."""
+    root = compacted.table("sales.events").location
+    for number in range(400):
+        compacted.add_file(f"{root}/x{number}", ["x"])
+    counts, look = [], CountedFiles.look
+
+    def count(self, directories, *most):
+        found = look(self, directories, *most)
+        counts.append(sum(len(one.entries) for one in found.values()))
+        return found
+
+    monkeypatch.setattr(CountedFiles, "look", count)
+    listed, found = analyze_changed(compacted, rules=replace(QUIET, max_files=20))
+    assert max(counts) <= 21
+    assert (listed, found.tables[0].observed.unchanged) == (["dt=1", "dt=2", "dt=3"], 0)
+    assert set(judged(found)) == {"dt=1", "dt=2", "dt=3"}
+
+
 def test_what_is_worth_compacting_is_looked_at_again(world):
     everything(world)
     listed, found = analyze_changed(world)
