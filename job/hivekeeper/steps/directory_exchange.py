@@ -134,7 +134,9 @@ class DirectoryExchange:
         # A table may have become another engine's since it was exchanged first.
         if why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
             return seen.entries
-        entries, _ = lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), MOST_LIFTED)
+        room = MOST_LIFTED - self.run.lifted.number
+        entries, moved = lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), room)
+        self.run.lifted.number += moved
         return entries
 
     def _require_whole(self, entries: int) -> None:

@@ -47,6 +47,13 @@ class Returned:
     is_unlimited: bool = False
 
 
+@dataclass
+class Lifted:
+    """How many files and directories a run has moved up in its units, of what late committers left there."""
+
+    number: int = 0
+
+
 @dataclass(frozen=True)
 class Run:
     """What every step of one run on one table needs.
@@ -70,6 +77,7 @@ class Run:
     log_retention_ms: int = 0
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
     returned: Returned = field(default_factory=Returned, compare=False)
+    lifted: Lifted = field(default_factory=Lifted, compare=False)
     whereabouts: Whereabouts = field(default_factory=Whereabouts, compare=False)
 
     @property

@@ -306,6 +306,24 @@ def test_directories_in_many_units_are_lifted_by_several_runs(monkeypatch):
     assert desk.world.rows_anywhere() == before
 
 
+def test_directories_in_many_units_of_a_killed_run_are_lifted_by_several_runs(monkeypatch):
+    monkeypatch.setattr("hivekeeper.steps.directory_exchange.MOST_LIFTED", 6)
+    units = [f"dt={number}" for number in (1, 2, 3)]
+    desk = a_desk(*units)
+    desk.kill_before(["/retired/u00001"], desk.compact)
+    for unit in units:
+        for nth in range(4):
+            desk.append(f"{unit}/job{nth}", f"{unit} {nth}")
+    before = desk.world.rows_anywhere()
+    left = []
+    for _ in range(2):
+        assert desk.recover().code is Exit.DONE
+        left.append(sum("/job" in path for path in desk.world.picture()))
+    # What the run had planned, then what any run had exchanged.
+    assert left == [4, 0]
+    assert set(desk.world.rows_anywhere()) == set(before)
+
+
 @pytest.mark.parametrize("depth", [3, 990])
 def test_directories_that_somebody_nests_as_deeply_as_hdfs_allows_stop_no_command(depth):
     world = World()
