@@ -420,7 +420,7 @@ class RunPaths:
         """What one Spark job writes: `stage/b00003/__hivekeeper_unit=42/part-….parquet`."""
         return join(self.stages, f"b{batch:05d}")
 
-    def returned(self, number: UnitNumber) -> str:
+    def given_up(self, number: UnitNumber) -> str:
         """A proved copy that a recovery has given up: `stage/u00042`."""
         return join(self.stages, unit_directory(number))
 

@@ -93,7 +93,9 @@ class Means(Protocol):
         """Step 6: move files that arrived during the exchange to live; returns their names there."""
 
     def find_unmerged(self) -> str:
-        """A directory with files that came to live's place during the exchange, and are neither in live nor in the backup; "" for none."""
+        """A directory with files that came to live's place during the exchange, and are neither in live nor in the backup; "" for none.
+        Removes empty ones.
+        """
 
     def settle_live(self) -> Tuple[FileInfo, ...]:
         """Move the files of a directory that a late committer renamed into live up into live itself; returns what live holds then."""
@@ -116,8 +118,8 @@ class Exchange:
     `expected` maps the files that live must hold afterwards to their lengths, None if unknown. `prepare` and `object_to` run before
     anything is changed in live: the first claims the incoming files or returns why they must not come in, the second returns why they are
     not as planned. `cancel` gives up the incoming files, wherever they are, and can be repeated; so does `give_up` while the old files are
-    not live, and `was_given_up` tells it until the log has the run. `was_exchanged`: the unit is known to have been exchanged before.
-    `describe` gives the same exchange at another place.
+    not live, and `was_given_up` tells it until the log has the run (a join's means tell it themselves). `was_exchanged`: the unit is known
+    to have been exchanged before. `describe` gives the same exchange at another place.
     """
 
     run: Run
@@ -129,8 +131,8 @@ class Exchange:
     object_to: Callable[[Iterable[FileInfo]], Optional[Reason]]
     cancel: Callable[[], None]
     give_up: Callable[[], None]
-    was_given_up: Callable[[], bool]
     describe: Callable[[PlannedUnit], Exchange]
+    was_given_up: Callable[[], bool] = lambda: False
     certificate: Optional[Certificate] = None
     was_exchanged: bool = False
 

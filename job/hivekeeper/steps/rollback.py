@@ -19,13 +19,12 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import exchange
-from hivekeeper.steps.concat_exchange import ConcatExchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
 from hivekeeper.steps.observe import find_existing
 from hivekeeper.steps.restore import Restored, why_other_rights
 from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
-from hivekeeper.steps.swap import require_proved
+from hivekeeper.steps.swap import describe_join
 from hivekeeper.steps.unit_loop import Hold, leave_unit, take_turns
 
 log = logging.getLogger(__name__)
@@ -70,31 +69,13 @@ def settle_rollback(run: Run, unit: PlannedUnit, certificate: Optional[Certifica
 
 def describe_rollback(run: Run, unit: PlannedUnit, certificate: Optional[Certificate] = None) -> Exchange:
     """Of a joined unit, with the certificate of what it brings in."""
-    return _describe_rejoining(run, unit, certificate) if unit.join else _describe_directory(run, unit)
+    return describe_join(run, unit, certificate, WORDS) if unit.join else _describe_directory(run, unit)
 
 
 def _describe_first(run: Run, unit: PlannedUnit, made: Restored) -> Exchange:
     """For the run itself. A recovery brings no copy in, so there are no rights to compare."""
     described, holder = describe_rollback(run, unit, made.certificates.get(unit.number)), made.holders.get(unit.number)
     return replace(described, prepare=partial(why_other_rights, run, holder)) if holder else described
-
-
-def _describe_rejoining(run: Run, unit: PlannedUnit, certificate: Optional[Certificate]) -> Exchange:
-    means = ConcatExchange(run, unit, certificate)
-    return Exchange(
-        run,
-        unit,
-        means,
-        WORDS,
-        certificate.files if certificate else None,
-        prepare=lambda: None,
-        object_to=partial(require_proved, run, unit, certificate),
-        cancel=means.give_up,
-        give_up=means.give_up,
-        was_given_up=lambda: False,
-        describe=lambda there: describe_rollback(run, there, certificate),
-        certificate=certificate,
-    )
 
 
 def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:

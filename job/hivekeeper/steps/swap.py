@@ -37,19 +37,38 @@ def settle_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate])
 
 
 def describe_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate]) -> Exchange:
-    join = ConcatExchange(run, unit, certificate) if unit.join else None
+    if unit.join:
+        return describe_join(run, unit, certificate, WORDS)
     return Exchange(
         run,
         unit,
-        join or DirectoryExchange.of(run, unit, "ready"),
+        DirectoryExchange.of(run, unit, "ready"),
         WORDS,
         certificate.files if certificate else None,
         prepare=lambda: None,
         object_to=partial(require_proved, run, unit, certificate),
-        cancel=join.give_up if join else partial(drop_ready, run, unit),
-        give_up=join.give_up if join else partial(return_to_stage, run, unit),
-        was_given_up=partial(is_in_stage, run, unit) if join is None else lambda: False,
+        cancel=partial(drop_ready, run, unit),
+        give_up=partial(return_to_stage, run, unit),
+        was_given_up=partial(is_in_stage, run, unit),
         describe=lambda there: describe_swap(run, there, certificate),
+        certificate=certificate,
+    )
+
+
+def describe_join(run: Run, unit: PlannedUnit, certificate: Optional[Certificate], words: Words) -> Exchange:
+    """Of files that a compaction joins, or a rollback with what it brings back; `certificate` is that of what comes in."""
+    means = ConcatExchange(run, unit, certificate)
+    return Exchange(
+        run,
+        unit,
+        means,
+        words,
+        certificate.files if certificate else None,
+        prepare=lambda: None,
+        object_to=partial(require_proved, run, unit, certificate),
+        cancel=means.give_up,
+        give_up=means.give_up,
+        describe=lambda there: describe_join(run, there, certificate, words),
         certificate=certificate,
     )
 
@@ -92,8 +111,8 @@ def return_to_stage(run: Run, unit: PlannedUnit) -> None:
         return
     if run.files.stat(run.paths.stages) is None:
         run.files.make_directory(run.paths.stages)
-    run.files.rename_exact(ready, run.paths.returned(unit.number))
+    run.files.rename_exact(ready, run.paths.given_up(unit.number))
 
 
 def is_in_stage(run: Run, unit: PlannedUnit) -> bool:
-    return run.files.stat(run.paths.returned(unit.number)) is not None
+    return run.files.stat(run.paths.given_up(unit.number)) is not None
