@@ -28,6 +28,7 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FsStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.QuotaUsage;
+import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.hadoop.fs.permission.FsAction;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
@@ -85,7 +86,7 @@ public class Refusing extends DistributedFileSystem {
     throw refused();
   }
 
-  public FileStatus[] listStatus(Path path) throws IOException {
+  public RemoteIterator<FileStatus> listStatusIterator(Path path) throws IOException {
     throw refused();
   }
 
