@@ -1,6 +1,8 @@
+from types import SimpleNamespace
+
 import pytest
 
-from hivekeeper.cluster.java_errors import Cause, explain_job, explain_unusable, files_error, metastore_error
+from hivekeeper.cluster.java_errors import Cause, explain_job, explain_unusable, files_error, java_causes, metastore_error
 from hivekeeper.ports import (
     FilesUnavailable,
     MetastoreNoTicket,
@@ -41,6 +43,21 @@ def test_lost_executors_are_named_as_such():
     lost = Cause("org.apache.spark.SparkException", "ExecutorLostFailure (executor 3 exited caused by one of the running tasks)")
     text = explain_job((lost,))
     assert text.startswith("executors were lost")
+
+
+class Thrown(Exception):
+    """Like Py4J's: it has the Java exception."""
+
+    def __init__(self, message):
+        super().__init__()
+        named = SimpleNamespace(getName=lambda: "java.io.IOException")
+        self.java_exception = SimpleNamespace(getClass=lambda: named, getMessage=lambda: message, getCause=lambda: None)
+
+
+def test_a_message_that_quotes_a_name_of_megabytes_is_not_searched_for_hours():
+    (cause,) = java_causes(Thrown("no column " + "File a:/" * 1_000_000))
+    assert cause.message.startswith("no column File a:/")
+    assert len(cause.message) == 20_000
 
 
 NOT_STARTED = Cause("org.apache.spark.SparkException", "Could not start")

@@ -43,6 +43,8 @@ ALL_ERRORS: Tuple[Type[Exception], ...] = (*CALL_ERRORS, OSError)
 # ---- the chain of causes
 
 _ERROR_CLASS = re.compile(r"^(?:\[[A-Z_.]+\]\s*)?")
+# Of a message, in characters: two paths of HDFS and more. It may quote a name out of a file, of any length, and is searched for patterns.
+_MOST_OF_MESSAGE = 20_000
 
 
 class Cause(NamedTuple):
@@ -69,7 +71,7 @@ def java_causes(error: BaseException) -> Tuple[Cause, ...]:
         name = str(java.getClass().getName())
         if name == "org.apache.hadoop.ipc.RemoteException":
             name = str(java.getClassName())
-        chain.append(Cause(name, str(java.getMessage() or "")))
+        chain.append(Cause(name, str(java.getMessage() or "")[:_MOST_OF_MESSAGE]))
         java = java.getCause()
     return tuple(chain)
 

@@ -26,9 +26,9 @@ public class HostSearch {
 
   static InetAddress find(Configuration conf, String host) throws UnknownHostException {
     if (host.matches(ADDRESS)) return InetAddress.getByName(host);
-    if (spent.get() > TimeUnit.MILLISECONDS.toNanos(conf.getInt(MOST, MOST_MS))) throw new UnknownHostException(host);
     InetAddress known = (InetAddress) found.get(host);
     if (known != null) return known;
+    if (spent.get() > TimeUnit.MILLISECONDS.toNanos(conf.getInt(MOST, MOST_MS))) throw new UnknownHostException(host);
     long begin = System.nanoTime();
     try {
       InetAddress address = InetAddress.getByName(host);
