@@ -41,6 +41,8 @@ def start(server: Server, run: Path) -> None:
     log = _log(run, server.name)
     command = server.command if server.user is None else ["setpriv", f"--reuid={server.user}", "--init-groups", *server.command]
     with log.open("ab") as output:
+        # Before the start: a fast server may be ready before this process goes on.
+        begin = output.tell()
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -50,7 +52,7 @@ def start(server: Server, run: Path) -> None:
             env={**os.environ, **server.environment},
             start_new_session=True,
         )
-    _pid_file(run, server.name).write_text(f"{process.pid} {_started(process.pid)} {log.stat().st_size}")
+    _pid_file(run, server.name).write_text(f"{process.pid} {_started(process.pid)} {begin}")
 
 
 def wait_until_ready(server: Server, run: Path, timeout_seconds: float = 90) -> None:
