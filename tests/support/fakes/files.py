@@ -254,7 +254,7 @@ class Namespace:
         found = self.find(top)
         level = [(top, found)] if found is not None and found.is_dir else []
         while level:
-            below = [(names.join(path, name), child) for path, node in level for name, child in sorted(node.children.items())]
+            below = [(f"{path}/{name}", child) for path, node in level for name, child in sorted(node.children.items())]
             yield from below
             level = [(path, node) for path, node in below if node.is_dir]
 
@@ -262,7 +262,8 @@ class Namespace:
         """Takes its group from its parent directory, as in HDFS."""
         self._last_id += 1
         node = Node(self._last_id, is_dir, self.now())
-        node.attributes = dataclasses.replace(node.attributes, group=group)
+        if group != node.attributes.group:
+            node.attributes = dataclasses.replace(node.attributes, group=group)
         return node
 
     def _put(self, parent: Node, name: str, node: Node) -> None:
@@ -370,8 +371,7 @@ class FakeFiles:
 
     def qualify(self, path: str) -> str:
         self._require_alive()
-        server = names.server_of(path)
-        return "/".join([server if is_foreign(path) else ROOT, *parts(path[len(server) :])])
+        return qualified(path)
 
     def is_foreign(self, location: str) -> bool:
         return is_foreign(location)
@@ -634,7 +634,7 @@ class FakeFiles:
             return Snapshot(True, entries=tuple(FileInfo(names.join(path, name), 0, 0, is_dir=True, file_id=0) for name in made))
         if node is None or not node.is_dir:
             return Snapshot(exists=False)
-        entries = (info(names.join(path, name), child) for name, child in sorted(node.children.items()))
+        entries = (info(f"{path}/{name}", child) for name, child in sorted(node.children.items()))
         return Snapshot(True, node.id, node.mtime_ms, tuple(entries), node.mode)
 
     def _fitting(self, content: Any, length: Optional[int]) -> int:
@@ -882,6 +882,12 @@ def parts(path: str) -> Tuple[str, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=100_000)
+def qualified(path: str) -> str:
+    server = names.server_of(path)
+    return "/".join([server if is_foreign(path) else ROOT, *parts(path[len(server) :])])
+
+
 def normal(path: str) -> str:
     return "/".join([ROOT, *parts(path)])
 
@@ -893,7 +899,7 @@ def size(content: Any) -> int:
 def _end_at(most: int, seen: Mapping[str, Snapshot]) -> Mapping[str, Snapshot]:
     ended = {}
     for path, one in seen.items():
-        ended[path] = dataclasses.replace(one, entries=one.entries[:most])
+        ended[path] = one if len(one.entries) <= most else dataclasses.replace(one, entries=one.entries[:most])
         most -= len(ended[path].entries)
     return ended
 
