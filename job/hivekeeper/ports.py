@@ -686,6 +686,8 @@ class Cluster:
     log_entries: Dict[FileInfo, Any] = field(default_factory=dict, repr=False, compare=False)
     # Seconds that each step of the current table has taken (steps/timing.py).
     spent: Dict[str, float] = field(default_factory=dict, repr=False, compare=False)
+    # Interrupted runs of the current table that were settled: each run, and the number of its units by outcome (commands/open_table.py).
+    recovered: List[Any] = field(default_factory=list, repr=False, compare=False)
     # Control directories that belong to no table, by the directory that they lie in. A command looks for them once, not for each table.
     orphans: Dict[str, Optional[Tuple[FileInfo, ...]]] = field(default_factory=dict, repr=False, compare=False)
     # The seconds in which the tables were created that their records are about, by directory and by whose records are read.

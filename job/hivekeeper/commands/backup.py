@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import Recovered, settle_table
+from hivekeeper.commands.open_table import settle_table
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table
 from hivekeeper.names import RunId, UnitNumber
@@ -37,16 +37,16 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
     if not observed.has_control:
         identity.refuse_left_behind(cluster, observed.table, settings.trusted_owners)
     with table_lock.hold_table(cluster, observed.table, observed.control, context.run, settings) as lock:
-        recovered = settle_table(cluster, observed.table, observed.control, lock, context.run)
+        settle_table(cluster, observed.table, observed.control, lock, context.run)
         observed = observe_table(cluster, observed.table, settings, wanted)
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
         if wanted and not observed.units:
-            return TableOutcome(table.full_name, recovered=recovered)
-        return _record(cluster, observed, settings, context.run, lock, recovered)
+            return TableOutcome(table.full_name)
+        return _record(cluster, observed, settings, context.run, lock)
 
 
-def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name: RunId, lock: Lock, recovered: Recovered) -> TableOutcome:
+def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name: RunId, lock: Lock) -> TableOutcome:
     table = observed.table
     there = [one for one in observed.units if one.snapshot.exists and is_recordable(one.unit.live, table.location)]
     units = tuple(_recorded_unit(UnitNumber(number), judged) for number, judged in enumerate(there, start=1))
@@ -61,7 +61,7 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     entry = LogEntry(name, run.directory, BACKUP, cluster.clock.now_ms(), backup_table=plan.backup_table)
     version = table_log.commit(run, entry, {"units": len(units), "files": files, "bytes": total})
     outcomes = tuple(UnitOutcome(one.unit.name, Outcome.RECORDED, one.sizes.files, one.sizes.total_bytes) for one in there)
-    return TableOutcome(table.full_name, name, outcomes, recovered=recovered, log_version=version, backup_table=plan.backup_table)
+    return TableOutcome(table.full_name, name, outcomes, log_version=version, backup_table=plan.backup_table)
 
 
 def _recorded_unit(number: UnitNumber, judged: UnitAnalysis) -> PlannedUnit:

@@ -53,20 +53,20 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
         backups = tuple(outcome_of(verdict, (), dry_run=True) for verdict in verdicts)
         return TableOutcome(table.full_name, backups=backups, window=_find_window(cluster, table, history, verdicts))
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        recovered = settle_table(cluster, table, control, lock, context.run)
+        settle_table(cluster, table, control, lock, context.run)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
         answered = run_keys.answer(context, table, history, CLEANUP)
         if answered is not None:
-            return replace(answered, recovered=recovered)
+            return answered
         with timed(cluster, Step.PLAN):
             verdicts, lives = judge(cluster, table, control, history, settings, census)
         window = _find_window(cluster, table, history, verdicts)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(outcome_of(verdict, ()) for verdict in verdicts)
-            return TableOutcome(table.full_name, recovered=recovered, backups=backups, window=window)
+            return TableOutcome(table.full_name, backups=backups, window=window)
         per_table.require_time(cluster, table)
         outcome = carry_out(context, table, control, history, verdicts, lives, lock)
-    return replace(outcome, recovered=recovered, window=window)
+    return replace(outcome, window=window)
 
 
 def _find_window(cluster: Cluster, table: Table, history: History, verdicts: Sequence[Verdict]) -> Optional[Window]:

@@ -12,7 +12,7 @@ from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.commands import cleanup, orphans, per_table
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import count_outcomes
+from hivekeeper.commands.open_table import note_recovered
 from hivekeeper.config.settings import Settings
 from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import Refused
@@ -282,8 +282,8 @@ def _discard(records: _Records, lock: Lock) -> Tuple[TableOutcome, Sequence[Verd
     """Finish what an interrupted cleanup had begun, then discard what no rule keeps."""
     cluster, control, context = records.cluster, records.control, records.context
     settle = partial(recover.settle_orphaned, TableGone(records.ask_lives))
-    settled = list(recover.settle_runs(cluster, records.table, control, lock, context.run, settle))
-    recovered = tuple((run, count_outcomes([unit.outcome for unit in units])) for run, units in settled)
+    for settled in recover.settle_runs(cluster, records.table, control, lock, context.run, settle):
+        note_recovered(cluster, settled)
     records = replace(records, history=store.read_history(cluster, control))
     verdicts = _judge(records)
     outcome = TableOutcome(records.table.full_name, backups=tuple(cleanup.outcome_of(verdict, ()) for verdict in verdicts))
@@ -291,7 +291,7 @@ def _discard(records: _Records, lock: Lock) -> Tuple[TableOutcome, Sequence[Verd
         per_table.require_time(cluster, records.table)
         lives, history = records.ask_lives(), records.history
         outcome = cleanup.carry_out(context, records.table, control, history, verdicts, lives, lock, TableGone(records.ask_lives))
-    return replace(outcome, recovered=recovered), verdicts
+    return outcome, verdicts
 
 
 def _judge(records: _Records) -> Tuple[Verdict, ...]:

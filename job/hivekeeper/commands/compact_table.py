@@ -11,7 +11,7 @@ from hivekeeper import names
 from hivekeeper.commands import candidates, per_table, run_keys, selection
 from hivekeeper.commands.candidates import LeaveOut, Reader
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import Recovered, find_control, lift_in_swapped, settle_table
+from hivekeeper.commands.open_table import find_control, lift_in_swapped, settle_table
 from hivekeeper.config.settings import AT_ONCE, JOINED, Settings
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import FileRowGroups, StageBatch, Table
@@ -70,11 +70,11 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
             return TableOutcome(table.full_name, None, _outcomes_left(observed, plan), observed)
     control = control or ControlPaths.of(table.location, table.partitioned)
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        recovered = settle_table(cluster, table, control, lock, context.run)
+        settle_table(cluster, table, control, lock, context.run)
         history = store.read_history(cluster, control)
         answered = run_keys.answer(context, table, history, COMPACT_SWAP)
         if answered is not None:
-            return replace(answered, recovered=recovered)
+            return answered
         if observed is None or history.runs:
             observed = observe_lifted(cluster, table, history, settings, wanted)
         else:
@@ -83,7 +83,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
         history = identity.know_history(cluster, observed.table, history)
-        return _compact_held(context, observed, history, settings, lock, recovered)
+        return _compact_held(context, observed, history, settings, lock)
 
 
 def observe_lifted(cluster: Cluster, table: Table, history: History, settings: Settings, wanted: Optional[Wanted]) -> ObservedTable:
@@ -103,9 +103,7 @@ def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, ru
     return TableOutcome(observed.table.full_name, run, _outcomes_of_plan(observed, plan), observed)
 
 
-def _compact_held(
-    context: Context, observed: ObservedTable, history: History, settings: Settings, lock: Lock, recovered: Recovered
-) -> TableOutcome:
+def _compact_held(context: Context, observed: ObservedTable, history: History, settings: Settings, lock: Lock) -> TableOutcome:
     """Plan and act, holding the lock, after recovery."""
     cluster = context.cluster
     observed = settled.judge_by_log(observed, history, cluster.clock.now_ms())
@@ -116,11 +114,11 @@ def _compact_held(
         plan = make_plan(cluster, observed, history, settings, context.run, context.most_row_groups)
     if not plan.units:
         left = _outcomes_left(observed, plan)
-        return TableOutcome(observed.table.full_name, None, left, observed, recovered=recovered, row_groups=plan.row_groups)
+        return TableOutcome(observed.table.full_name, None, left, observed, row_groups=plan.row_groups)
     # Before anything is written: it may have to wait for a place in a queue, or fail.
     cluster.rows.require_started()
     per_table.require_time(cluster, observed.table)
-    return carry_out(context, observed, plan, settings, lock, recovered)
+    return carry_out(context, observed, plan, settings, lock)
 
 
 def make_plan(
@@ -211,9 +209,7 @@ def _require_room(table: Table, left: Sequence[Left], taken: Sequence[UnitAnalys
         raise Unusable(f"{table.full_name}: {reason.what}", code=reason.code, state="untouched", next=reason.next)
 
 
-def carry_out(
-    context: Context, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock, recovered: Recovered
-) -> TableOutcome:
+def carry_out(context: Context, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock) -> TableOutcome:
     """Write the plan durably first, then work batch by batch, and write the log entry last."""
     cluster = context.cluster
     group_reads = all(map(is_read_by_group, plan.attributes.values()))
@@ -228,11 +224,10 @@ def carry_out(
     outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
     shown = known.backup_table if any(unit.exchanged for unit in units) else ""
     row_groups = _row_groups_of_live(plan, units, stager)
-    outcome = TableOutcome(
-        plan.table.full_name, plan.run, outcomes, observed, recovered=recovered, backup_table=shown, row_groups=row_groups
-    )
+    outcome = TableOutcome(plan.table.full_name, plan.run, outcomes, observed, backup_table=shown, row_groups=row_groups)
+    code = per_table.with_recovered(cluster, outcome).code
     with timed(cluster, Step.RECORD):
-        version = finish.record_run(run, known, units, settled.logged_parameters(settings), exit_code=outcome.code)
+        version = finish.record_run(run, known, units, settled.logged_parameters(settings), exit_code=code)
         finish.tidy_up(cluster, plan.table, observed.control)
     return replace(outcome, log_version=version)
 

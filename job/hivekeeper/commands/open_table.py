@@ -20,8 +20,6 @@ from hivekeeper.steps.recover import Settled, lift_leftovers, settle_runs
 from hivekeeper.steps.table_lock import require_no_file
 from hivekeeper.steps.timing import Step, timed
 
-Recovered = Tuple[Tuple[str, Dict[Outcome, int]], ...]
-
 
 def find_control(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Table, Optional[ControlPaths]]:
     """The table with its location qualified, and its control directory, None where we never worked on it.
@@ -56,20 +54,28 @@ def require_own_place(cluster: Cluster, table: Table, control: ControlPaths) -> 
         raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, state="nothing was touched", next=reason.next)
 
 
-def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId, every: bool = False) -> Recovered:
-    """Finish or undo interrupted runs; every writing command does this first. `every`: look through the directories of all runs."""
+def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId, every: bool = False) -> None:
+    """Finish or undo interrupted runs; every writing command does this first. `every`: look through the directories of all runs.
+
+    What was found is told with the outcome, whatever becomes of the command (`per_table.attempt`): the log has those runs then, so that no
+    later command tells of them.
+    """
     settled: List[Settled] = []
     with timed(cluster, Step.SETTLE):
         orphans.remove_mark(cluster, control)
         try:
             for one in settle_runs(cluster, table, control, lock, run, every=every):
                 settled.append(one)
+                note_recovered(cluster, one)
         except (FilesError, MetastoreUnavailable):
-            # The log has those runs, so no later command would tell of them.
             _refuse_misplaced(table, settled)
             raise
     _refuse_misplaced(table, settled)
-    return tuple((name, count_outcomes([unit.outcome for unit in units])) for name, units in settled)
+
+
+def note_recovered(cluster: Cluster, settled: Settled) -> None:
+    run, units = settled
+    cluster.recovered.append((run, count_outcomes([unit.outcome for unit in units])))
 
 
 def _refuse_misplaced(table: Table, settled: Sequence[Settled]) -> None:

@@ -116,6 +116,16 @@ def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[Tabl
 
 
 def attempt(context: Context, table: Table, work: Work) -> TableOutcome:
+    """The outcome of one table, whatever happens to it, with the interrupted runs that were settled."""
+    cluster = replace(context.cluster, recovered=[])
+    return with_recovered(cluster, _attempt(replace(context, cluster=cluster), table, work))
+
+
+def with_recovered(cluster: Cluster, outcome: TableOutcome) -> TableOutcome:
+    return replace(outcome, recovered=(*cluster.recovered, *outcome.recovered))
+
+
+def _attempt(context: Context, table: Table, work: Work) -> TableOutcome:
     cluster = context.cluster
     try:
         require_time(cluster, table)

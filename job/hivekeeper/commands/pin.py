@@ -33,10 +33,10 @@ def pin_table(context: Context, table: Table, backup: RunId, pinned: bool) -> Ta
     if control is None:
         raise _unknown(table, backup)
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        recovered = settle_table(cluster, table, control, lock, context.run)
+        settle_table(cluster, table, control, lock, context.run)
         found = _find_backup(store.read_history(cluster, control), table, backup)
         if found.pinned is pinned:
-            return TableOutcome(table.full_name, recovered=recovered, backups=(BackupOutcome(found, BackupState.THERE),))
+            return TableOutcome(table.full_name, backups=(BackupOutcome(found, BackupState.THERE),))
         operation = PIN if pinned else UNPIN
         run = run_directory.open_run(cluster, table, control, lock, context.run, operation, settings)
         now_ms = cluster.clock.now_ms()
@@ -44,7 +44,7 @@ def pin_table(context: Context, table: Table, backup: RunId, pinned: bool) -> Ta
         version = table_log.commit(run, entry, {})
         finish.tidy_up(cluster, table, control)
     shown = (BackupOutcome(replace(found, pinned=pinned), BackupState.THERE),)
-    return TableOutcome(table.full_name, context.run, recovered=recovered, log_version=version, backups=shown)
+    return TableOutcome(table.full_name, context.run, log_version=version, backups=shown)
 
 
 def _find_backup(history: History, table: Table, run: RunId) -> Backup:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hivekeeper.commands import per_table
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, lift_in_swapped, settle_table
-from hivekeeper.errors import Refused
 from hivekeeper.model import Table
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.runlog import store
@@ -25,10 +24,6 @@ def recover_table(context: Context, table: Table) -> TableOutcome:
     if control is None:
         return TableOutcome(table.full_name)
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        recovered = settle_table(cluster, table, control, lock, context.run, every=True)
-        try:
-            lift_in_swapped(cluster, observe_table(cluster, table, settings), store.read_history(cluster, control))
-        except Refused as refused:
-            # What was recovered is told all the same.
-            return TableOutcome(table.full_name, recovered=recovered, problem=refused.reason)
-    return TableOutcome(table.full_name, recovered=recovered)
+        settle_table(cluster, table, control, lock, context.run, every=True)
+        lift_in_swapped(cluster, observe_table(cluster, table, settings), store.read_history(cluster, control))
+    return TableOutcome(table.full_name)

@@ -50,23 +50,22 @@ def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> Ta
         require_own_place(cluster, table, control)
         return _planned(table, plan_rollback(context, table, control, undo))
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        recovered = settle_table(cluster, table, control, lock, context.run)
+        settle_table(cluster, table, control, lock, context.run)
         answered = run_keys.answer(context, table, store.read_history(cluster, control), ROLLBACK)
         if answered is not None:
-            return replace(answered, recovered=recovered)
+            return answered
         require_own_place(cluster, table, control)
         with timed(cluster, Step.PLAN):
             undoing = plan_rollback(context, table, control, undo)
         if not undoing.units:
-            return TableOutcome(table.full_name, None, _refusals(undoing), recovered=recovered)
+            return TableOutcome(table.full_name, None, _refusals(undoing))
         per_table.require_time(cluster, table)
         with cluster.stopping.at_once():
             confirmed = context.confirm(_planned(table, undoing))
         if not confirmed:
             problem = Reason(Code.NOT_CONFIRMED, "not confirmed", "answer yes, or give --yes").about(table.full_name)
-            return TableOutcome(table.full_name, problem=problem, recovered=recovered, declined=True)
-        outcome = carry_out(context, table, control, undoing, undo, lock)
-    return replace(outcome, recovered=recovered)
+            return TableOutcome(table.full_name, problem=problem, declined=True)
+        return carry_out(context, table, control, undoing, undo, lock)
 
 
 def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: Optional[RunId]) -> Undoing:
@@ -180,8 +179,9 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
         units = places.confirm(run, units)
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
     outcome = TableOutcome(table.full_name, context.run, tuple(_outcome(unit) for unit in units) + _refusals(undoing))
+    code = per_table.with_recovered(cluster, outcome).code
     with timed(cluster, Step.RECORD):
-        version = finish.record_run(run, plan, units, parameters, exit_code=outcome.code)
+        version = finish.record_run(run, plan, units, parameters, exit_code=code)
         finish.tidy_up(cluster, table, control)
     return replace(outcome, log_version=version)
 

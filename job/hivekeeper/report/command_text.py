@@ -13,7 +13,7 @@ from hivekeeper.model import Differences
 from hivekeeper.plan.retention import Window
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text
-from hivekeeper.report.results import BackupOutcome, BackupState, TableOutcome, UnitOutcome
+from hivekeeper.report.results import BackupOutcome, BackupState, TableOutcome, UnitOutcome, code_of_run
 from hivekeeper.runlog.history import LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
 
@@ -130,20 +130,29 @@ def backup_row(one: BackupOutcome) -> List[str]:
     ]
 
 
+def recovered_lines(table: TableOutcome) -> List[str]:
+    """What was found of each interrupted run that was settled first."""
+    return [f"{table.table}: recovered run {run}: {_counts_text(counts) or 'it had changed nothing'}" for run, counts in table.recovered]
+
+
 def render_answered(table: TableOutcome) -> List[str]:
     """The answer for a table whose log has the command's run key; [] for others."""
     run = table.answered_by
     if run is None:
         return []
     done = f"run {run.run} has this run key ({run.operation}, {time_text(run.timestamp_ms)}: {outcomes_text(run)})"
-    return [f"{table.table}: {done}; nothing was done again, the exit code is that of then: {int(table.code)}"]
+    return [f"{table.table}: {done}; nothing was done again, the exit code is that of then: {int(code_of_run(run))}"]
 
 
 def outcomes_text(run: LoggedRun) -> str:
     outcomes: Dict[Outcome, int] = {}
     for unit in run.units:
         outcomes[unit.outcome] = outcomes.get(unit.outcome, 0) + 1
-    return ", ".join(f"{count} {outcome.text}" for outcome, count in outcomes.items()) or "-"
+    return _counts_text(outcomes) or "-"
+
+
+def _counts_text(counts: Mapping[Outcome, int]) -> str:
+    return ", ".join(f"{count} {outcome.text}" for outcome, count in counts.items())
 
 
 def render_pin(table: TableOutcome, _width: int) -> List[str]:

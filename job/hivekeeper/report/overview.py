@@ -10,7 +10,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text
-from hivekeeper.report.command_text import MOST_LISTED, describe_outcome, describe_problem, plural, render_answered
+from hivekeeper.report.command_text import MOST_LISTED, describe_outcome, describe_problem, plural, recovered_lines, render_answered
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Kind, Outcome
 
@@ -45,7 +45,7 @@ def render_compaction(result: CommandResult) -> List[str]:
 
 
 def _done_lines(table: TableOutcome, dry_run: bool) -> List[str]:
-    lines = [f"{table.table}: recovered run {run}" for run, _ in table.recovered]
+    lines = recovered_lines(table)
     lines += render_answered(table)
     done = [unit for unit in table.units if unit.outcome.is_done]
     if done:

@@ -6,7 +6,7 @@ Pure.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Iterable, Mapping, Optional, Tuple
+from typing import Iterable, List, Mapping, Optional, Tuple
 
 from hivekeeper.codes import Coded, Exit
 from hivekeeper.model import Differences, FileRowGroups
@@ -180,23 +180,29 @@ class TableOutcome:
 
     @property
     def code(self) -> Exit:
+        return worst_of((self._own_code, *(outcome.exit for outcome in self._astray)))
+
+    @property
+    def _own_code(self) -> Exit:
         if self.problem:
             # A cleanup that failed must not hide what the compaction before it says of units.
             return worst_of((self.problem.exit, code_of_units(self.units)))
         if self.answered_by:
-            return _code_of_run(self.answered_by)
-        # Readers may miss rows of an interrupted run, and no later run reports them again.
-        astray = worst_of(outcome.exit for _, counts in self.recovered for outcome in counts if outcome.is_astray)
+            return code_of_run(self.answered_by)
         of_backups = worst_of(backup.state.exit for backup in self.backups)
-        own = of_backups if of_backups is not Exit.DONE else code_of_units(self.units)
-        return worst_of((astray, own))
+        return of_backups if of_backups is not Exit.DONE else code_of_units(self.units)
+
+    @property
+    def _astray(self) -> List[Outcome]:
+        """Outcomes by which readers may miss rows of an interrupted run: no later command reports them again."""
+        return [outcome for _, counts in self.recovered for outcome in counts if outcome.is_astray]
 
     @property
     def is_left_alone(self) -> bool:
         """Whether a run over a database skips the table without an error: it is not eligible, or a writer is at work in it. That there is
         no such database is an error.
         """
-        if self.problem and self.problem.code is Code.NO_SUCH_DATABASE:
+        if self._astray or (self.problem and self.problem.code is Code.NO_SUCH_DATABASE):
             return False
         locked = self.code is Exit.LOCKED and (self.problem is None or self.problem.waits_for_writer)
         return (self.code is Exit.REFUSED and not self.declined) or locked
@@ -211,7 +217,7 @@ class TableOutcome:
         return sum(1 for unit in self.units if unit.outcome is outcome)
 
 
-def _code_of_run(run: LoggedRun) -> Exit:
+def code_of_run(run: LoggedRun) -> Exit:
     """The exit code that a run had in its time; by its units if another run recorded it."""
     if run.exit_code is not None:
         return Exit(run.exit_code)

@@ -22,7 +22,6 @@ from hivekeeper.reasons import Reason
 from hivekeeper.report import command_text, history_text, image_text, overview, text
 from hivekeeper.report.command_text import plural
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
-from hivekeeper.runlog.outcomes import Outcome
 
 MOST_LISTED = 20
 HISTOGRAM_BOUNDS = (4 * 2**10, 64 * 2**10, 2**20, 16 * 2**20, 64 * 2**20, 128 * 2**20)
@@ -46,7 +45,7 @@ def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
     renderer = history_text.render_history if result.command == "history" else command_text.RENDERERS[result.command]
     lines: List[str] = []
     for table in result.tables:
-        block = [f"{table.table}: recovered run {run}: {_counts(counts)}" for run, counts in table.recovered]
+        block = command_text.recovered_lines(table)
         if table.orphans is not None:
             block += history_text.render_orphans(table, table.orphans)
         else:
@@ -207,7 +206,8 @@ def _compact(result: CommandResult, partitions: bool, width: int) -> List[str]:
         return overview.render_compaction(result)
     for table in result.tables:
         # A cleanup that follows may have failed, or there was room for nothing else.
-        block = _table_outcome(table, result.dry_run, partitions, width) if table.problem is None or table.units else []
+        has_units = table.problem is None or table.units
+        block = _table_outcome(table, result.dry_run, partitions, width) if has_units else command_text.recovered_lines(table)
         block += _cleanup_after(table, width)
         lines += [*block, ""] if block else []
     return lines[:-1] if lines or result.tables else ["no table is selected"]
@@ -218,9 +218,9 @@ def _cleanup_after(table: TableOutcome, width: int) -> List[str]:
 
 
 def _table_outcome(table: TableOutcome, dry_run: bool, partitions: bool, width: int) -> List[str]:
-    lines = [f"{table.table}: recovered run {run}: {_counts(counts)}" for run, counts in table.recovered]
+    lines = command_text.recovered_lines(table)
     done = [unit for unit in table.units if unit.outcome.is_done]
-    left = sorted((unit for unit in table.units if unit not in done), key=lambda unit: unit.outcome.exit is not Exit.INVESTIGATE)
+    left = sorted((unit for unit in table.units if not unit.outcome.is_done), key=lambda unit: unit.outcome.exit is not Exit.INVESTIGATE)
     if not done and not left:
         return [*lines, *(command_text.render_answered(table) or [f"{table.table}: nothing to do"])]
     if done:
@@ -279,7 +279,7 @@ def _exchange_lines(done: Sequence[UnitOutcome]) -> List[str]:
 
 
 def _recover(result: CommandResult, _partitions: bool, _width: int) -> List[str]:
-    lines = [f"{table.table}: recovered run {run}: {_counts(counts)}" for table in result.tables for run, counts in table.recovered]
+    lines = [line for table in result.tables for line in command_text.recovered_lines(table)]
     return lines if lines or any(table.problem for table in result.tables) else ["nothing to recover"]
 
 
@@ -327,10 +327,6 @@ def render_check(check: Check) -> str:
     about = f"{check.table}: " if check.table else ""
     line = f"{check.level.code:<5} {check.name:<16} {about}{check.what}"
     return f"{line}\n      → {check.next}" if check.next and check.level is not Level.OK else line
-
-
-def _counts(counts: Mapping[Outcome, int]) -> str:
-    return ", ".join(f"{count} {outcome.text}" for outcome, count in counts.items()) or "it had changed nothing"
 
 
 def _problems(result: CommandResult) -> List[str]:

@@ -289,3 +289,27 @@ def test_rows_that_readers_may_miss_are_the_first_line_of_what_was_not_done():
     units = (*left, UnitOutcome("dt=99", Outcome.MISPLACED, 3, 3, why=elsewhere))
     result = CommandResult("compact-swap", RUN, 0, 1.0, True, tables=(TableOutcome("sales.events", RUN, units),))
     assert screen.render(result).splitlines()[0].startswith("  sales.events/dt=99: misplaced")
+
+
+def test_no_unit_of_an_answer_is_compared_with_the_others(monkeypatch):
+    """Fifty thousand partitions that were done, and 1,900,000 that were refused, took six hours to be printed."""
+    why = Reason(Code.SUBDIRECTORY, "it has a sub-directory (x)", "leave it out")
+    done = tuple(UnitOutcome(f"dt={number}", Outcome.SWAPPED, 2, 2, 1, 1, rows=1, gap_ms=1.0, forms=1) for number in range(3))
+    left = tuple(UnitOutcome(f"dt=x{number}", Outcome.REFUSED, 2, 2, why=why) for number in range(3))
+    result = CommandResult("compact-swap", RUN, 0, 1.0, True, tables=(TableOutcome("sales.events", RUN, (*done, *left)),))
+
+    def compare(one, other):
+        raise AssertionError(f"{one.name} is compared with {other.name}")
+
+    monkeypatch.setattr(UnitOutcome, "__eq__", compare)
+    for partitions in (True, False):
+        screen.render(result, partitions=partitions)
+
+
+def test_what_was_recovered_is_told_of_a_table_that_was_then_left_alone():
+    refused = Reason(Code.WRITER_AT_WORK, "sales.events: a writer is at work", "run again")
+    table = TableOutcome("sales.events", problem=refused, recovered=((RUN, {Outcome.DROPPED_MEANWHILE: 1}),))
+    for tables in ((table,), (table,) * 20):
+        said = screen.render(CommandResult("compact-swap", RUN, 0, 1.0, False, tables=tables))
+        assert f"sales.events: recovered run {RUN}: 1 dropped meanwhile" in said
+        assert "nothing to do" not in said
