@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from dataclasses import replace
 from functools import partial
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.commands import candidates, per_table, run_keys, selection
@@ -15,7 +16,7 @@ from hivekeeper.commands.open_table import find_control, lift_in_swapped, settle
 from hivekeeper.config.settings import AT_ONCE, JOINED, Settings
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import FileRowGroups, StageBatch, Table
-from hivekeeper.names import ControlPaths, RunId
+from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import analysis, capacity, compaction, eligibility, inside, retention, settled
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
@@ -131,26 +132,33 @@ def make_plan(
     table, engine = observed.table, Engine(cluster.spark_version, cluster.time_zone)
     rewrite = Rewrite.of(table, settings, engine)
     joined = find_joined(observed, history)
-    waiting = candidates.list_waiting(observed, settings, joined)
+    waiting = deque(candidates.list_waiting(observed, settings, joined))
     reader = Reader(cluster, observed, rewrite, settings, run, joined, most_row_groups)
     limits, wish = find_limits(cluster, observed, waiting, history, settings), capacity.limit_by_wish(settings)
-    shared = compaction.Shared()
+    shared, budget = compaction.Shared(), capacity.Budget([*limits, *wish])
     wanted = settings.max_units or len(waiting)
     found: List[Candidate] = []
     taken: List[UnitAnalysis] = []
-    while wanted > count_units(taken):
-        chosen, waiting = capacity.take_fitting(waiting, [*limits, *wish], taken, wanted - count_units(taken))
+    # Of a unit that is joined there are several sets of files.
+    units: Set[str] = set()
+    while wanted > len(units):
+        chosen = budget.choose(waiting, wanted - len(units))
         if not chosen:
             break
         for some in analysis.portions(chosen):
             per_table.require_time(cluster, table)
             read, back = reader.read(some)
-            read, waiting = shared.of_all(read), [*back, *waiting]
-            taken += [candidate.analysis for candidate in read if compaction.is_fit(candidate, rewrite)]
+            read = shared.of_all(read)
+            waiting.extendleft(reversed(back))
+            fit = [candidate.analysis for candidate in read if compaction.is_fit(candidate, rewrite)]
+            budget.take(fit)
+            units.update(one.name for one in fit)
+            taken += fit
             found += read
-    if waiting and wish and not taken:
+    beyond = [*budget.beyond, *waiting]
+    if beyond and wish and not taken:
         log.warning("table=%s step=plan reason='no unit that is fit is as small as max_bytes'", table.full_name)
-    left = capacity.explain_left(waiting, limits, taken) if wanted > count_units(taken) else ()
+    left = capacity.explain_left(beyond, limits, taken) if wanted > len(units) else ()
     _require_room(table, left, taken)
     return replace(compaction.plan_compaction(run, observed.control.run(run), table, found, settings, engine), left=left)
 
@@ -161,13 +169,8 @@ def find_joined(observed: ObservedTable, history: History) -> LeaveOut:
     return {unit.name: inside.names_of(unit.files, known[unit.name]) for unit in observed.units if unit.name in known}
 
 
-def count_units(taken: Sequence[UnitAnalysis]) -> int:
-    """Of a unit that is joined there are several sets of files."""
-    return len({one.name for one in taken})
-
-
 def find_limits(
-    cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis], history: History, settings: Settings
+    cluster: Cluster, observed: ObservedTable, chosen: Collection[UnitAnalysis], history: History, settings: Settings
 ) -> List[Limit]:
     """The limits on the units of one run. Makes no call if there are no units."""
     if not chosen:
@@ -199,8 +202,8 @@ def refuse_without_room(cluster: Cluster, observed: ObservedTable, settings: Set
     """Raise Unusable if none of the units can be written, before any footer is read."""
     waiting = candidates.list_waiting(observed, settings, {})
     limits = find_limits(cluster, observed, waiting, History(), settings)
-    taken, waiting = capacity.take_fitting(waiting, limits, (), len(waiting))
-    _require_room(observed.table, capacity.explain_left(waiting, limits, taken), taken)
+    if not capacity.Budget(limits).choose(deque(waiting), 1):
+        _require_room(observed.table, capacity.explain_left(waiting, limits, ()), ())
 
 
 def _require_room(table: Table, left: Sequence[Left], taken: Sequence[UnitAnalysis]) -> None:
@@ -221,7 +224,8 @@ def carry_out(context: Context, observed: ObservedTable, plan: CompactionPlan, s
             known = _begin(run, plan, settings, context.run_key)
         stager = Stager(run, plan, settings.owner, context.most_row_groups)
         units = places.confirm(run, compact_batches(run, plan, known, settings, stager))
-    outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
+    forms = plan.forms
+    outcomes = tuple(_outcome(unit, plan, forms) for unit in units) + _outcomes_left(observed, plan)
     shown = known.backup_table if any(unit.exchanged for unit in units) else ""
     row_groups = _row_groups_of_live(plan, units, stager)
     outcome = TableOutcome(plan.table.full_name, plan.run, outcomes, observed, backup_table=shown, row_groups=row_groups)
@@ -306,7 +310,7 @@ def _not_begun(known: RunPlan, handled: Sequence[UnitResult], stager: Stager) ->
     return [leave_unit(unit, why) for unit in left]
 
 
-def _outcome(unit: UnitResult, plan: CompactionPlan) -> UnitOutcome:
+def _outcome(unit: UnitResult, plan: CompactionPlan, forms: Mapping[UnitNumber, int]) -> UnitOutcome:
     planned, certificate = plan.unit(unit.planned.number), unit.certificate
     return UnitOutcome(
         name=planned.unit.name,
@@ -318,7 +322,7 @@ def _outcome(unit: UnitResult, plan: CompactionPlan) -> UnitOutcome:
         rows=certificate.rows if certificate else None,
         gap_ms=unit.gap_ms,
         late_files=unit.late_files,
-        forms=plan.forms[planned.number],
+        forms=forms[planned.number],
         exchange=_exchange_of(planned),
         exchange_why=plan.whys.get(planned.number),
         why=unit.why.advising("run again; live is as it was") if unit.why and not unit.outcome.exchanged else unit.why,

@@ -116,7 +116,7 @@ def _orphans_in(context: Context, table: Table, at_home: AtHome) -> List[Orphan]
             return []
         at_home(table, control)
         return list(orphans.find_in_table(cluster, table, control))
-    except (HivekeeperError, FilesError) as error:
+    except (HivekeeperError, FilesError, MetastoreRefused) as error:
         log.warning("table=%s step=find-orphans reason=%r", table.full_name, str(error))
         return []
     finally:

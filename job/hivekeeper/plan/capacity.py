@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import Callable, Collection, Deque, Iterable, List, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.config.settings import Settings
@@ -18,6 +18,9 @@ from hivekeeper.plan.compaction import Left
 from hivekeeper.plan.eligibility import marker_files
 from hivekeeper.plan.retention import Backup
 from hivekeeper.reasons import Code, Reason
+
+# Units that are passed over in one search.
+MOST_PASSED = 100
 
 
 @dataclass(frozen=True)
@@ -35,26 +38,46 @@ class Limit:
     is_debt: bool = False
 
 
-def take_fitting(
-    waiting: Sequence[UnitAnalysis], limits: Sequence[Limit], taken: Sequence[UnitAnalysis], most: int
-) -> Tuple[List[UnitAnalysis], List[UnitAnalysis]]:
-    """Return (the next units, those still waiting), both in order, given the units already taken.
+class Budget:
+    """What the units that were taken need of each limit. `beyond`: units that no longer fit, whatever becomes of the others."""
 
-    A unit that is too large is passed over: it must not block all the others for ever.
-    """
-    used = [limit.fixed + sum(map(limit.cost, taken)) for limit in limits]
-    chosen: List[UnitAnalysis] = []
-    passed: List[UnitAnalysis] = []
-    for at, unit in enumerate(waiting):
-        if len(chosen) == most:
-            return chosen, passed + list(waiting[at:])
-        after = [so_far + limit.cost(unit) for so_far, limit in zip(used, limits)]
-        if all(sum_of <= limit.left for sum_of, limit in zip(after, limits)):
-            chosen.append(unit)
-            used = after
-        else:
-            passed.append(unit)
-    return chosen, passed
+    def __init__(self, limits: Sequence[Limit]) -> None:
+        self._limits = limits
+        self._used = [limit.fixed for limit in limits]
+        self.beyond: List[UnitAnalysis] = []
+
+    def take(self, units: Iterable[UnitAnalysis]) -> None:
+        for unit in units:
+            self._used = self._with(self._used, unit)
+
+    def choose(self, waiting: Deque[UnitAnalysis], most: int) -> List[UnitAnalysis]:
+        """The next units that fit together, in order; they leave `waiting`, and so do those that are too large.
+
+        A unit that is too large is passed over: it must not block all the others for ever. One that only lacks the room of those chosen
+        before it stays, because they may prove unfit. After MOST_PASSED of these the others come with the next call, so that calls for a
+        unit at a time do not look at all units each time.
+        """
+        used = self._used
+        chosen: List[UnitAnalysis] = []
+        passed: List[UnitAnalysis] = []
+        while waiting and len(chosen) < most and len(passed) < MOST_PASSED:
+            unit = waiting.popleft()
+            after = self._with(used, unit)
+            if self._fits(after):
+                chosen.append(unit)
+                used = after
+            elif self._fits(self._with(self._used, unit)):
+                passed.append(unit)
+            else:
+                self.beyond.append(unit)
+        waiting.extendleft(reversed(passed))
+        return chosen
+
+    def _with(self, used: Sequence[int], unit: UnitAnalysis) -> List[int]:
+        return [so_far + limit.cost(unit) for so_far, limit in zip(used, self._limits)]
+
+    def _fits(self, used: Sequence[int]) -> bool:
+        return all(needed <= limit.left for needed, limit in zip(used, self._limits))
 
 
 def explain_left(waiting: Sequence[UnitAnalysis], limits: Sequence[Limit], taken: Sequence[UnitAnalysis]) -> Tuple[Left, ...]:
@@ -79,7 +102,7 @@ def limit_by_wish(settings: Settings) -> List[Limit]:
     return [Limit(settings.max_bytes, 0, lambda unit: unit.sizes.total_bytes, lambda _needed: reason)]
 
 
-def limit_by_room(observed: ObservedTable, chosen: Sequence[UnitAnalysis], room: Room) -> List[Limit]:
+def limit_by_room(observed: ObservedTable, chosen: Collection[UnitAnalysis], room: Room) -> List[Limit]:
     """The limits of disk and quotas. The old files stay as the backup, so the new ones need space and names of their own."""
     limits = []
     if room.free_bytes is not None:
@@ -115,7 +138,7 @@ def _limit_by_space_quota(quota: Quota, disk_left: int, room: Room) -> Limit:
     return Limit(disk_left, fixed, lambda unit: math.ceil(unit.sizes.total_bytes * room.copies), explain)
 
 
-def _limit_by_names(quota: Quota, names_left: int, observed: ObservedTable, chosen: Sequence[UnitAnalysis]) -> Limit:
+def _limit_by_names(quota: Quota, names_left: int, observed: ObservedTable, chosen: Collection[UnitAnalysis]) -> Limit:
     def explain(needed: int) -> Reason:
         return Reason(
             Code.NOT_ENOUGH_NAMES,

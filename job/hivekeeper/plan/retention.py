@@ -369,20 +369,25 @@ def why_shown(partition: str) -> Reason:
 
 
 def find_shown(control: ControlPaths, places: Iterable[str], lives: Mapping[str, str]) -> Dict[str, str]:
-    """Of these places, relative to the control directory, those that a partition lies in or around, each with its name."""
-    inside = {live: name for name, live in lives.items() if is_inside(live, control.top)}
-    around = {above: name for live, name in inside.items() for above in _up_to(live, control.top)}
+    """Of these places, relative to the control directory, those that a partition lies in or around, each with its name.
+
+    A location may have 4,000 characters and nearly as many levels: no more of them are looked at than a place has.
+    """
+    wanted = dict.fromkeys(places)
+    inside = {live[len(control.top) + 1 :]: name for name, live in lives.items() if is_inside(live, control.top)}
+    most = max((place.count("/") + 1 for place in wanted), default=0)
+    lies_in = {above: name for live, name in inside.items() for above in _up_to(live, most) if above in wanted}
     found: Dict[str, str] = {}
-    for place in places if inside else ():
-        path = names.join(control.top, place)
-        partition = around.get(path) or next((inside[above] for above in _up_to(path, control.top) if above in inside), None)
+    for place in wanted if inside else ():
+        partition = lies_in.get(place) or next((inside[above] for above in _up_to(place, most) if above in inside), None)
         found.update({place: partition} if partition else {})
     return found
 
 
-def _up_to(path: str, top: str) -> Iterator[str]:
-    """The path and the directories above it, up to a directory around it."""
-    while path != top:
-        yield path
-        path = names.parent(path)
-    yield top
+def _up_to(path: str, levels: int) -> Iterator[str]:
+    """The first levels of a relative path, the deepest one first, and "" for where it begins."""
+    parts = path.split("/", levels)[:levels]
+    while parts:
+        yield "/".join(parts)
+        parts.pop()
+    yield ""

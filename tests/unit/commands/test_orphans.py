@@ -170,6 +170,27 @@ def test_a_table_at_a_place_is_at_home_there_whatever_its_database(desk):
     assert [one.place for one in find(desk) if one.kind is OrphanKind.RECORDS] == []
 
 
+def close_database(desk, closed, monkeypatch):
+    ask_for = desk.world.metastore.tables
+
+    def refuse(database, names):
+        if database == closed:
+            raise MetastoreRefused(f"{closed}: permission denied")
+        return ask_for(database, names)
+
+    monkeypatch.setattr(desk.world.metastore, "tables", refuse)
+
+
+def test_a_table_of_a_closed_database_is_at_home_and_ends_no_search(desk, monkeypatch):
+    drop(desk)
+    heir = replace(a_table(["dt"], name="heir", location="hdfs://nn/warehouse/sales/events", create_time=9), database="fin")
+    desk.world.catalog.add_table(heir, [])
+    expected = find(desk)
+    close_database(desk, "fin", monkeypatch)
+    assert find(desk) == expected
+    assert [one for one in expected if one.kind is OrphanKind.RECORDS] == []
+
+
 def test_a_table_too_large_to_be_read_is_at_home_all_the_same(desk, monkeypatch):
     monkeypatch.setattr(ports, "MOST_OF_TABLE", 10)
     assert [one for one in find(desk) if one.kind is OrphanKind.RECORDS] == []
@@ -353,3 +374,20 @@ def test_records_that_tell_no_time_of_creation_do_not_hide_what_else_is_left(des
     (records,) = [one for one in find(desk) if one.kind is OrphanKind.RECORDS]
     assert (records.place, records.is_read) == (control.top, False)
     assert "metaData.id" in records.why
+
+
+def test_records_that_name_a_table_in_a_closed_database_hide_no_leftover_of_others(desk, monkeypatch):
+    """Who had a table in a database of their own moves its control directory beside one that they create in the same second in a database
+    that others share, and closes their own.
+    """
+    world = desk.world
+    mine = a_table(name="mine", kind="MANAGED_TABLE", location="hdfs://nn/warehouse/closed/mine", create_time=77)
+    world.add_table(replace(mine, database="closed"), {"": [1000] * 3})
+    Desk(world, "closed.mine").compact()
+    world.files.namespace.rename("hdfs://nn/warehouse/closed/.hivekeeper-mine", "hdfs://nn/warehouse/sales/.hivekeeper-mine")
+    world.add_table(replace(mine, name="bait", location="hdfs://nn/warehouse/sales/bait"), {"": [1000]})
+    drop(desk)
+    expected = find(desk)
+    assert [one for one in expected if one.table == "sales.events"] != []
+    close_database(desk, "closed", monkeypatch)
+    assert find(desk) == expected

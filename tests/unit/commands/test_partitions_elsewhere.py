@@ -154,3 +154,18 @@ def test_directories_above_partitions_are_looked_at_once(desk, monkeypatch):
     desk.analyze()
     above = [place for places in asked for place in places if "/a" in place]
     assert sorted(above) == [f"{ROOT}/{place}" for place in ("a", "a/b", "a/b/c")]
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_deep_locations_in_the_control_directory_take_no_memory_of_a_cleanup(desk, dry_run):
+    """They need not exist, and the metastore takes 4,000 characters for each: 30,000 of them are less than MOST_OF_PARTITIONS."""
+    desk.compact()
+    add_partitions(desk, *((f"{desk.control.top}/{number}" + "/a" * 2000)[:4000] for number in range(100)))
+    tracemalloc.start()
+    try:
+        result = desk.cleanup(dry_run=dry_run)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert result.code is Exit.DONE
+    assert most < 50 * 2**20, f"{most / 2**20:.0f} MiB for {100 * 4000 / 2**20:.1f} MiB of locations"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import Quota, Room
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.analysis import ObservedTable, analyze_unit
-from hivekeeper.plan.capacity import count_names, explain_left, limit_by_debt, limit_by_room, refuse_whole, take_fitting
+from hivekeeper.plan.capacity import Budget, count_names, explain_left, limit_by_debt, limit_by_room, refuse_whole
 from hivekeeper.plan.retention import Backup
 from hivekeeper.plan.sizing import control_names
 from hivekeeper.runlog.history import Effect
@@ -41,6 +42,14 @@ def names_of(units):
     return [unit.name for unit in units]
 
 
+def take_fitting(waiting, limits, taken, most):
+    """The next units, and those that wait then."""
+    budget, queue = Budget(limits), deque(waiting)
+    budget.take(taken)
+    chosen = budget.choose(queue, most)
+    return chosen, [*budget.beyond, *queue]
+
+
 def test_without_limits_all_are_taken_in_their_order():
     assert take_fitting(RANKED, [], [], EVERYTHING) == (RANKED, [])
 
@@ -64,6 +73,13 @@ def test_no_more_are_taken_than_are_wanted():
 def test_exactly_as_much_as_is_left_fits_and_one_byte_less_does_not():
     assert names_of(take_fitting([SMALL], limits_of(Room(free_bytes=200)), [], EVERYTHING)[0]) == ["dt=1"]
     assert names_of(take_fitting([SMALL], limits_of(Room(free_bytes=199)), [], EVERYTHING)[0]) == []
+
+
+def test_what_had_no_room_beside_one_that_proves_unfit_is_chosen_next():
+    budget, waiting = Budget(limits_of(Room(free_bytes=900))), deque([MIDDLE, SMALL, LARGE])
+    assert names_of(budget.choose(waiting, EVERYTHING)) == ["dt=3"]
+    assert (names_of(waiting), names_of(budget.beyond)) == (["dt=1"], ["dt=2"])
+    assert names_of(budget.choose(waiting, EVERYTHING)) == ["dt=1"]
 
 
 def test_a_space_quota_counts_every_copy_and_a_whole_block():
@@ -102,7 +118,7 @@ def test_all_that_wait_for_the_same_reason_say_what_all_of_them_need():
     limits = limits_of(room)
     taken, waiting = take_fitting([*RANKED, a_work("dt=4", 600, 600)], limits, [], EVERYTHING)
     left = explain_left(waiting, limits, taken)
-    assert [one.unit.name for one in left] == ["dt=2", "dt=3", "dt=4"]
+    assert sorted(one.unit.name for one in left) == ["dt=2", "dt=3", "dt=4"]
     assert {one.reason.what for one in left} == {
         "not enough space: 10,300 bytes are needed (a whole block of them to begin a file), 1,000 are free"
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from typing import Any, Dict, FrozenSet, List, Optional, Tuple
 
@@ -503,3 +504,14 @@ def test_above_a_backup_that_is_shown_the_newer_ones_stay():
     shown = {"dt=1": "/w/events/dt=1", "dt=2": f"{CONTROL.top}/{an_effect(0).place}"}
     found = retention.keep_shown(history, judge(history, NO_FLOOR), CONTROL, shown)
     assert [verdict.reason.code for verdict in found] == [Code.BACKUP_SHOWN, Code.NEEDED_BY_ROLLBACK]
+
+
+def test_deep_locations_of_partitions_take_no_memory():
+    lives = {f"dt={number}": (f"{CONTROL.top}/{number}" + "/a" * 2000)[:4000] for number in range(100)}
+    tracemalloc.start()
+    try:
+        assert retention.find_shown(CONTROL, [PLACE], lives) == {}
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 20 * 2**20, f"{most / 2**20:.0f} MiB"
