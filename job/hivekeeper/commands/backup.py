@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import List, Tuple
 
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
@@ -10,7 +11,7 @@ from hivekeeper.commands.open_table import settle_table
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table
 from hivekeeper.names import RunId, UnitNumber
-from hivekeeper.plan import ownership
+from hivekeeper.plan import eligibility, ownership
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
@@ -48,7 +49,9 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
 
 def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name: RunId, lock: Lock) -> TableOutcome:
     table = observed.table
-    there = [one for one in observed.units if one.snapshot.exists and is_recordable(one.unit.live, table.location)]
+    there, refused = _choose(observed)
+    if refused and not there:
+        return TableOutcome(table.full_name, units=refused)
     units = tuple(_recorded_unit(UnitNumber(number), judged) for number, judged in enumerate(there, start=1))
     plan = RunPlan(name, BACKUP, table, units, backup_tables.name_table(table, settings, name), name)
     group_reads = all(ownership.is_seen_by_group(judged.snapshot) for judged in there)
@@ -61,7 +64,21 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     entry = LogEntry(name, run.directory, BACKUP, cluster.clock.now_ms(), backup_table=plan.backup_table)
     version = table_log.commit(run, entry, {"units": len(units), "files": files, "bytes": total})
     outcomes = tuple(UnitOutcome(one.unit.name, Outcome.RECORDED, one.sizes.files, one.sizes.total_bytes) for one in there)
-    return TableOutcome(table.full_name, name, outcomes, log_version=version, backup_table=plan.backup_table)
+    return TableOutcome(table.full_name, name, outcomes + refused, log_version=version, backup_table=plan.backup_table)
+
+
+def _choose(observed: ObservedTable) -> Tuple[List[UnitAnalysis], Tuple[UnitOutcome, ...]]:
+    """The units that can be recorded, and why others cannot: a record must not say that there is nothing where nothing was seen."""
+    chosen, refused = [], []
+    for one in (one for one in observed.units if one.snapshot.exists):
+        why = (
+            one.reason if not is_recordable(one.unit.live, observed.table.location) else eligibility.refuse_unseen(one.reason, one.snapshot)
+        )
+        if why is None:
+            chosen.append(one)
+        else:
+            refused.append(UnitOutcome(one.unit.name, Outcome.REFUSED, one.sizes.files, one.sizes.total_bytes, why=why))
+    return chosen, tuple(refused)
 
 
 def _recorded_unit(number: UnitNumber, judged: UnitAnalysis) -> PlannedUnit:

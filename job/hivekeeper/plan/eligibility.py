@@ -263,6 +263,16 @@ def _refuse_subdirectory(entry: FileInfo) -> Reason:
     )
 
 
+def refuse_unseen(reason: Optional[Reason], snapshot: Snapshot) -> Optional[Reason]:
+    """Why a unit has rows perhaps that its listing does not show. `reason`: why it is unfit."""
+    if reason is not None and reason.code is Code.UNREADABLE_DIRECTORY:
+        return reason
+    inside = (
+        entry for entry in snapshot.entries if entry.is_dir and not names.is_hidden(entry.name) and not names.is_writer_mark(entry.name)
+    )
+    return next(map(_refuse_subdirectory, inside), None)
+
+
 def find_committed(live: Snapshot) -> Tuple[FileInfo, ...]:
     """The directories in a unit's directory that a committer may have renamed into it, having taken it for its target.
 

@@ -22,11 +22,19 @@ MOST_COMPARED = 5
 
 
 def render_backup(table: TableOutcome, _width: int) -> List[str]:
-    files, size = sum(unit.files_before for unit in table.units), sum(unit.bytes_before for unit in table.units)
+    units: List[UnitOutcome] = []
+    refused: List[UnitOutcome] = []
+    for unit in table.units:
+        (units if unit.outcome is Outcome.RECORDED else refused).append(unit)
+    files, size = sum(unit.files_before for unit in units), sum(unit.bytes_before for unit in units)
+    left = limited([_reasoned(table, unit) for unit in refused])
+    if refused and not units:
+        return [f"{table.table}: nothing is recorded", *left]
     shown = f"backup table {table.backup_table}" if table.backup_table else "no backup table"
     return [
-        f"{table.table}: recorded {plural(len(table.units), 'unit')}, {plural(files, 'file')}, {text.bytes_text(size)}; run {table.run}",
+        f"{table.table}: recorded {plural(len(units), 'unit')}, {plural(files, 'file')}, {text.bytes_text(size)}; run {table.run}",
         f"  {shown}. Nothing was copied: files that another writer deletes before a compact-swap are gone for good.",
+        *left,
     ]
 
 

@@ -99,7 +99,7 @@ class Outcome(Coded):
         Kind.REFUSED,
         Exit.REFUSED,
         Implies.NOTHING,
-        ("compact-swap", "rollback"),
+        ("compact-swap", "rollback", "backup"),
         "not fit, or it would bring old rows over newer ones",
     )
     EMPTY = Kind.SKIPPED, Exit.DONE, Implies.NOTHING, ("compact-swap",), "its files hold no rows"
