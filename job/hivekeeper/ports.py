@@ -128,7 +128,13 @@ class Lock(Protocol):
 
 
 class Files(Protocol):
-    """A Hadoop file system. Each method that changes something is one atomic NameNode step, unless stated otherwise."""
+    """A Hadoop file system. Each method that changes something is one atomic NameNode step, unless stated otherwise.
+
+    While a lock is held, what lies in the directory with its file is found by that directory's id, though another one may come to its path,
+    and is told by its path: by all methods but `concat`, which goes by names (and `ties`, `room` and `tree`). Not on local files, behind a
+    router or a mount table of ViewFs: there is only the path. The name of that directory itself, for `stat` and the methods that make,
+    rename or remove, is one in the directory around it.
+    """
 
     # A directory time closer than this to a time of the same clock cannot prove that nothing was added later.
     clock_grain_ms: int
@@ -148,7 +154,7 @@ class Files(Protocol):
 
         A missing directory gives `Snapshot(exists=False)`. One gateway call, whatever the number. Ends at `most` entries of all directories
         together: so many may be only a part. While the lock of its table is held, the listing is of the directory with that id, though
-        another one may come to its path meanwhile; with the exceptions of `attributes`.
+        another one may come to its path meanwhile; with the exceptions of the ids of locks.
         """
 
     def look_hidden(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
@@ -277,7 +283,7 @@ class Files(Protocol):
         """Attributes of existing directories in bulk (file attributes from their first data file).
 
         `ids`: those that a listing showed. This and file_rights ask the directory with that id, wherever it is by now, while the lock of
-        its table is held; not on local files, behind a router or a mount table of ViewFs: there is only the path.
+        its table is held, with the same exceptions.
         """
 
     def file_rights(self, directories: Mapping[str, int], most: int) -> Mapping[str, FilesByRights]:
@@ -289,9 +295,6 @@ class Files(Protocol):
 
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
         """Give each directory and the files in it these attributes, in bulk; raises NoPermission if that is not allowed.
-
-        This, guard, delete_tree and move_to_trash act in the directory whose lock is held, if they act below it, also where another one is
-        at its path by now. Not on local files, behind a router or a mount table of ViewFs: there is only the path.
 
         Storage policy and erasure coding apply when a file is created, so call it before a write too. Not atomic.
         """

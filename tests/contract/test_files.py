@@ -554,10 +554,11 @@ def test_in_a_directory_whose_lock_is_held_jobs_write_a_stage_where_that_directo
     writer.rename_into(top, files_world.path("aside"))
     writer.rename_into(files_world.path("other"), top)
     assert rows.write_stage(batch)[1].failed == ""
+    assert rows.read_stage(batch)[1].digest.rows == 3
+    lock.release()
     assert texts_below(files_world, top) == before
     assert names_in(look(files_world, files_world.path("aside", "stage", "b00001"))) == [directory]
     assert len(names_in(look(files_world, files_world.path("aside", "stage", "b00001", directory)))) == 1
-    lock.release()
 
 
 def test_in_a_directory_whose_lock_is_held_rights_and_trees_change_where_that_directory_is_by_now(files_world):
@@ -581,14 +582,63 @@ def test_in_a_directory_whose_lock_is_held_rights_and_trees_change_where_that_di
     with pytest.raises(SourceMissing) as missing:
         files.dress({f"{top}/gone": wanted})
     assert ".reserved" not in str(missing.value)
-    assert [files.stat(f"{top}/runs{place}").mode for place in ("", "/a", "/a/f", "/b")] == [0o700, 0o700, 0o644, 0o700]
+    others = files_world.another_client()
+    assert [others.stat(f"{top}/runs{place}").mode for place in ("", "/a", "/a/f", "/b")] == [0o700, 0o700, 0o644, 0o700]
     aside = files_world.path("aside", "runs")
-    assert [files.stat(f"{aside}{place}").mode for place in ("", "/a", "/a/f", "/b", "/b/f")] == [0o710, 0o751, 0o640, 0o711, 0o604]
+    assert [others.stat(f"{aside}{place}").mode for place in ("", "/a", "/a/f", "/b", "/b/f")] == [0o710, 0o751, 0o640, 0o711, 0o604]
     files.delete_tree(f"{top}/runs/b")
-    assert (names_in(look(files_world, f"{top}/runs")), names_in(look(files_world, aside))) == (["a", "b", "f"], ["a"])
+    assert names_in(look(files_world, aside)) == ["a"]
     lock.release()
+    assert names_in(look(files_world, f"{top}/runs")) == ["a", "b", "f"]
     files.delete_tree(f"{top}/runs/b")
     assert names_in(look(files_world, f"{top}/runs")) == ["a", "f"]
+
+
+def test_in_a_directory_whose_lock_is_held_all_is_seen_made_and_renamed_where_that_directory_is_by_now(files_world):
+    """A look at another one and an act in this one would take the one's rights or files for the other's."""
+    files_world.skip_on("local", "paths only")
+    files, writer, top, aside = files_world.files, files_world.writer, files_world.path("top"), files_world.path("aside")
+    lock = files.hold(f"{top}/lock", "us")
+    for place in (f"{top}/d", f"{top}/empty", files_world.path("other", "empty"), files_world.path("live")):
+        files.make_directory(place)
+    files.write_new(f"{top}/d/f", "ours")
+    writer.add(files_world.path("other", "d", "theirs"), "x")
+    listed, before = look(files_world, f"{top}/d").entries, texts_below(files_world, files_world.path("other"))
+    writer.rename_into(top, aside)
+    writer.rename_into(files_world.path("other"), top)
+    seen = look(files_world, f"{top}/d")
+    assert (seen.entries, [entry.path for entry in seen.entries]) == (listed, [f"{top}/d/f"])
+    assert names_in(look(files_world, top)) == ["d", "empty", "lock"]
+    assert names_in(files.look_hidden([top])[top]) == []
+    assert (files.stat(f"{top}/d/f"), files.stat(f"{top}/d/theirs")) == (listed[0], None)
+    assert dict(files.read_texts(listed)) == {f"{top}/d/f": "ours"}
+    assert ("".join(files.read_pieces(listed[0])), b"".join(files.read_bytes(listed[0]))) == ("ours", b"ours")
+    assert files.exposed(top, 2) == ()
+    assert list(files.blocks(f"{top}/d")) == ["f"]
+    assert files.attributes([f"{top}/d"])[f"{top}/d"].directory_id == seen.file_id
+    files.make_directory(f"{top}/new/below")
+    files.write_new(f"{top}/new/below/text", "ours, too")
+    files.write_new(f"{top}/new/below/long", iter(["x" * 2_000_000, "y"]))
+    files.copy_part(listed[0], 0, 2, f"{top}/new/part")
+    files.rename_exact(f"{top}/d/f", f"{top}/new/f")
+    with pytest.raises(TargetExists) as exists:
+        files.rename_exact(f"{top}/new/f", f"{top}/new/part")
+    with pytest.raises(SourceMissing) as missing:
+        files.rename_exact(f"{top}/d/theirs", f"{top}/new/theirs")
+    assert not [error for error in (exists, missing) if ".reserved" in str(error.value)]
+    assert files.remove_empty(f"{top}/empty")
+    # Of live and what comes in, only that is in it.
+    mark = look(files_world, files_world.path("live"))
+    assert files.exchange(files_world.path("live"), f"{top}/old", f"{top}/new", mark) is None
+    again = files.exchange(files_world.path("live"), f"{top}/older", f"{top}/d", mark)
+    assert again.path == f"{top}/older"
+    # The directory itself has its name in another one, where it is not any more.
+    assert files.stat(top).file_id != look(files_world, top).file_id
+    files.rename_exact(top, files_world.path("theirs"))
+    lock.release()
+    assert texts_below(files_world, files_world.path("theirs")) == before
+    assert names_in(look(files_world, aside)) == ["d", "lock", "old", "older"]
+    assert sorted(texts_below(files_world, f"{aside}/older").values(), key=len)[:2] == ["ou", "ours"]
 
 
 def test_a_file_is_deleted_in_the_directory_that_was_listed_and_not_in_another_at_its_place(files_world):

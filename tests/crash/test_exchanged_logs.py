@@ -209,10 +209,12 @@ def test_an_exchange_before_records_are_deleted_costs_the_other_log_nothing(is_s
     assert not [path for path in desk.world.picture() if path.startswith(f"{desk.live()}/.hivekeeper")]
 
 
-def test_another_directory_that_lies_there_while_it_is_set_aside_but_not_while_its_log_is_read_comes_back() -> None:
-    """So the lock is one of that directory, and its log is asked for only where it lies then."""
+@pytest.mark.parametrize(("finds_by_id", "code"), [(True, Code.OTHER_TABLE), (False, Code.UNKNOWN_FILES)])
+def test_another_directory_that_lies_there_while_it_is_set_aside_but_not_while_its_log_is_read_comes_back(finds_by_id, code) -> None:
+    """So the lock is one of that directory; without ids its log is asked for only where it lies then."""
     desk, exchange = two_without_backups()
     files, own = desk.world.files, desk.control
+    files.finds_by_id = finds_by_id
 
     def with_own(call: Callable[..., Any]) -> Callable[..., Any]:
         def called(asked: Any, *more: Any) -> Any:
@@ -232,7 +234,7 @@ def test_another_directory_that_lies_there_while_it_is_set_aside_but_not_while_i
         setattr(files, method, with_own(getattr(files, method)))
     exchange.before(["hold"], lambda _: own.top)
     result = desk.forget()
-    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.UNKNOWN_FILES)
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, code)
     assert exchange.log == exchange.log_before
 
 

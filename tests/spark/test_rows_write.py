@@ -75,6 +75,35 @@ def test_what_somebody_has_put_in_the_place_of_a_stage_is_not_deleted_by_sparks_
     assert sorted(path.name for path in held.iterdir() if path.is_dir()) == [f"__hivekeeper_unit={number + 1}" for number in range(units)]
 
 
+def test_a_stage_is_read_back_where_it_was_written_whatever_lies_at_its_path_by_then(gateway, tmp_path, monkeypatch):
+    """With `sort_columns` Spark reads files by their paths, where somebody can have another table's closed one while the job runs. Only
+    that what was written is read back shows it: not what they have at the stage's path by then, a copy of the right rows.
+    """
+    place, named, held, theirs = tmp_path / "u", tmp_path / "named" / "b1", tmp_path / "held" / "b1", tmp_path / "theirs.parquet"
+    own, aside = place / "0.parquet", tmp_path / "aside.parquet"
+    write_arrow(own, {"a": [1, 2]})
+    write_arrow(theirs, {"a": [7, 8]})
+    held.mkdir(parents=True)
+    rows, by_path = SparkRows(gateway, lambda path: path.replace(str(named.parent), str(held.parent))), SparkRows(gateway)
+    batch = batch_of(rows, "parquet", named, [place], sort_columns=("a",))
+    by_path.write_stage(batch)
+    write_sorted = rows.sql.write
+
+    def write_while_another_file_is_there(batch):
+        own.rename(aside)
+        theirs.rename(own)
+        write_sorted(batch)
+        own.rename(theirs)
+        aside.rename(own)
+
+    monkeypatch.setattr(rows.sql, "write", write_while_another_file_is_there)
+    read = rows.write_stage(batch)[1]
+    written = [{path.name: path.stat().st_size for path in (where / "__hivekeeper_unit=1").glob("*.parquet")} for where in (named, held)]
+    assert written[0] == written[1]
+    assert [pq.read_table(path)["a"].to_pylist() for path in held.glob("*/*.parquet")] == [[7, 8]]
+    assert rows.read_stage(batch)[1].digest != read.digest
+
+
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("units", [1, 2])
 def test_every_type_keeps_its_rows_its_schema_and_its_statistics(spark, rows, tmp_path, format, units):

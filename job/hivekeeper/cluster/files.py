@@ -112,8 +112,10 @@ class HadoopFiles:
     def _look(self, look: Callable[..., Any], directories: Sequence[str], most: int) -> Mapping[str, Snapshot]:
         if not directories:
             return {}
-        by_id = all(map(self._is_found_by_id, directories))
-        return {found["asked"]: _snapshot(found) for found in json.loads(_ask(look, json.dumps(list(directories)), most, by_id))}
+        by_id, exact = all(map(self._is_found_by_id, directories)), {self.exact(directory): directory for directory in directories}
+        with _told_by(exact):
+            seen = json.loads(_ask(look, json.dumps(list(exact)), most, by_id))
+        return {exact[found["asked"]]: _snapshot(found, exact[found["asked"]]) for found in seen}
 
     def _is_found_by_id(self, path: str) -> bool:
         """Whether a directory is found by its id: the one beside or around it with a lock of ours was. Not any on the same server: a router
@@ -124,23 +126,30 @@ class HadoopFiles:
 
     def tree(self, top: str) -> Tuple[FileInfo, ...]:
         found = json.loads(_ask(self._listing.tree, top))
-        return tuple(entry for directory in found for entry in _snapshot(directory).entries)
+        return tuple(entry for directory in found for entry in _snapshot(directory, directory["asked"]).entries)
 
     def stat(self, path: str) -> Optional[FileInfo]:
-        return _found(_ask(self._listing.stat, path))
+        exact = self._named(path)
+        return _found(self._ask_named(self._listing.stat, path), {exact: path})
 
     def make_directory(self, path: str) -> None:
-        _ask(self._directories.make, path)
+        self._ask_named(self._directories.make, path)
 
     def rename_exact(self, source: str, target: str) -> None:
         """Rename in one step on HDFS. For a local directory the target is checked first, so two writers could race."""
-        _ask(self._renames.rename, source, target)
+        named = {path: self._named(path) for path in (source, target)}
+        with _told_by({one: path for path, one in named.items()}):
+            _ask(self._renames.rename, named[source], named[target])
 
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
-        return _found(_ask(self._renames.exchange, live, aside, incoming, mark.file_id, mark.mtime_ms))
+        named = {path: self._named(path) for path in (live, aside, incoming)}
+        asked = {one: path for path, one in named.items()}
+        with _told_by(asked):
+            answer = _ask(self._renames.exchange, named[live], named[aside], named[incoming], mark.file_id, mark.mtime_ms)
+        return _found(answer, asked)
 
     def blocks(self, path: str, below: int = ANY_LENGTH, ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Tuple[Block, ...]]:
-        found = json.loads(_ask(self._blocks.of, path, below)) or {}
+        found = json.loads(self._ask_below(self._blocks.of, path, below)) or {}
         known = {name: blocks for name, (file_id, blocks) in found.items() if ids.get(name, file_id) == file_id}
         return {name: tuple(Block(*block) for block in blocks) for name, blocks in known.items()}
 
@@ -157,13 +166,15 @@ class HadoopFiles:
         _ask(self._blocks.concat, target, json.dumps(list(sources)))
 
     def copy_part(self, file: FileInfo, begin: int, length: int, target: str) -> None:
-        _ask(self._texts.copyPart, file.path, file.file_id, begin, length, target)
+        exact = {self.exact(file.path): file.path, self._named(target): target}
+        with _told_by(exact):
+            _ask(self._texts.copyPart, self.exact(file.path), file.file_id, begin, length, self._named(target))
 
     def cut(self, file: FileInfo, length: int, blocks: Sequence[Block]) -> None:
         _ask(self._blocks.cut, file.path, file.file_id, length, json.dumps(blocks))
 
     def remove_empty(self, path: str) -> bool:
-        return bool(_ask(self._directories.deleteEmpty, path))
+        return bool(self._ask_named(self._directories.deleteEmpty, path))
 
     def delete_tree(self, path: str) -> None:
         self._ask_below(self._directories.deleteTree, path)
@@ -188,7 +199,7 @@ class HadoopFiles:
     def read_bytes(self, file: FileInfo) -> Iterator[bytes]:
         offset, piece = 0, b""
         while not offset or len(piece) == PIECE_BYTES:
-            piece = base64.b64decode(_ask(self._texts.readPiece, file.path, file.file_id, offset, PIECE_BYTES))
+            piece = base64.b64decode(self._ask_below(self._texts.readPiece, file.path, file.file_id, offset, PIECE_BYTES))
             offset += len(piece)
             yield piece
             if not piece:
@@ -197,7 +208,10 @@ class HadoopFiles:
     def read_texts(self, files: Sequence[FileInfo]) -> Mapping[str, str]:
         if not files:
             return {}
-        return dict(json.loads(_ask(self._texts.readAll, json.dumps({file.path: file.file_id for file in files}))))
+        exact = {self.exact(file.path): file for file in files}
+        with _told_by({one: file.path for one, file in exact.items()}):
+            found = json.loads(_ask(self._texts.readAll, json.dumps({one: file.file_id for one, file in exact.items()})))
+        return {exact[one].path: text for one, text in found.items()}
 
     def user_at(self, path: str) -> str:
         return _LOCAL_USER if path.startswith("file:") else self._user
@@ -210,12 +224,12 @@ class HadoopFiles:
         pieces = _pieces_of([content] if isinstance(content, str) else content)
         first, second = next(pieces, ""), next(pieces, None)
         if second is None:
-            _ask(self._texts.writeNew, path, first, mode)
+            self._ask_named(self._texts.writeNew, path, first, mode)
         else:
             self._write_pieces(path, itertools.chain([first, second], pieces), mode)
 
     def _write_pieces(self, path: str, pieces: Union[Iterable[str], Iterable[bytes]], mode: int) -> None:
-        number, is_whole = int(_ask(self._texts.begin, path, mode)), False
+        number, is_whole = int(self._ask_named(self._texts.begin, path, mode)), False
         try:
             for piece in pieces:
                 _ask(self._texts.appendBytes if isinstance(piece, bytes) else self._texts.append, number, piece)
@@ -281,11 +295,22 @@ class HadoopFiles:
         except FilesError:
             return ""
 
-    def _ask_below(self, method: Callable[..., Any], wanted: Union[str, Mapping[str, Any]]) -> None:
+    def _ask_below(self, method: Callable[..., Any], wanted: Union[str, Mapping[str, Any]], *more: Any) -> Any:
         """Call a method with a path, or with values by path in JSON. In a directory whose lock is held, paths begin with its id."""
         exact = {path: self.exact(path) for path in ([wanted] if isinstance(wanted, str) else wanted)}
+        asked = exact[wanted] if isinstance(wanted, str) else json.dumps({exact[path]: value for path, value in wanted.items()})
         with _told_by({one: path for path, one in exact.items()}):
-            _ask(method, exact[wanted] if isinstance(wanted, str) else json.dumps({exact[path]: value for path, value in wanted.items()}))
+            return _ask(method, asked, *more)
+
+    def _ask_named(self, method: Callable[..., Any], path: str, *more: Any) -> Any:
+        """The same for the name that something has, gets or had in its directory."""
+        exact = self._named(path)
+        with _told_by({exact: path}):
+            return _ask(method, exact, *more)
+
+    def _named(self, path: str) -> str:
+        """Like exact. The name of a directory whose lock is held is one in the directory around it."""
+        return path if path in self._held else self.exact(path)
 
     def exact(self, path: str) -> str:
         """The path from the id of the directory whose lock is held, if it is in one: whoever may write to the directory around it can put
@@ -300,9 +325,9 @@ class HadoopFiles:
         return f"{server}/.reserved/.inodes/{held[nearest]}{path[len(nearest) :]}"
 
     def _by_id(self, directory: str, file_id: int) -> str:
-        """The path that is the directory's id, if directories are found so."""
+        """The path that is the directory's id, if that is known and directories are found so."""
         is_found = file_id and self._is_found_by_id(directory)
-        return f"{names.server_of(directory)}/.reserved/.inodes/{file_id}" if is_found else directory
+        return f"{names.server_of(directory)}/.reserved/.inodes/{file_id}" if is_found else self.exact(directory)
 
     def attributes(self, directories: Sequence[str], ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Attributes]:
         if not directories:
@@ -326,7 +351,10 @@ class HadoopFiles:
             self._ask_below(self._attributes.give, {path: _as_json(attributes) for path, attributes in wanted.items()})
 
     def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:
-        return tuple(Exposed(**{**one, "acl": tuple(one["acl"])}) for one in json.loads(_ask(self._rights.exposed, top, levels)))
+        exact = self.exact(top)
+        with _told_by({exact: top}):
+            found = json.loads(_ask(self._rights.exposed, exact, levels))
+        return tuple(Exposed(**{**one, "path": _as_asked(one["path"], {exact: top}), "acl": tuple(one["acl"])}) for one in found)
 
     def guard(self, wanted: Mapping[str, Guard]) -> None:
         if wanted:
@@ -430,7 +458,7 @@ def _told_by(paths: Mapping[str, str]) -> Iterator[None]:
     except FilesError as error:
         message = str(error)
         for exact, path in paths.items():
-            message = message.replace(exact, path)
+            message = message.replace(exact, path).replace(exact[len(names.server_of(exact)) :], path[len(names.server_of(path)) :])
         raise type(error)(message) from error
 
 
@@ -442,10 +470,19 @@ def _local(path: str) -> str:
     return path[len("file:") :]
 
 
-def _snapshot(found: Mapping[str, Any]) -> Snapshot:
+def _as_asked(path: str, asked: Mapping[str, str]) -> str:
+    """The path that an operator knows, of one at or below those that begin with an id. All others are as the file system spells them."""
+    for exact, known in asked.items():
+        if exact != known and f"{path}/".startswith(f"{exact}/"):
+            return known + path[len(exact) :]
+    return path
+
+
+def _snapshot(found: Mapping[str, Any], asked: str) -> Snapshot:
+    """`asked`: the path that was asked for, perhaps by one that begins with an id."""
     if not found["exists"]:
         return Snapshot(exists=False)
-    below = found["path"].rstrip("/") + "/"
+    below = _as_asked(found["path"], {found["asked"]: asked}).rstrip("/") + "/"
     infos = []
     numbers: Dict[int, int] = {}
     for entry in found["entries"]:
@@ -457,13 +494,13 @@ def _snapshot(found: Mapping[str, Any]) -> Snapshot:
     return Snapshot(True, found["file_id"], found["mtime_ms"], tuple(infos), found["mode"])
 
 
-def _found(answer: str) -> Optional[FileInfo]:
+def _found(answer: str, asked: Mapping[str, str]) -> Optional[FileInfo]:
     """A FileInfo from a path and a listing entry, without the entry's own name."""
     found = json.loads(answer)
     if found is None:
         return None
     entry = {key: value for key, value in found["entry"].items() if key != "name"}
-    return FileInfo(found["path"], **entry)
+    return FileInfo(_as_asked(found["path"], asked), **entry)
 
 
 def _read_attributes(known: Mapping[str, Any]) -> Attributes:

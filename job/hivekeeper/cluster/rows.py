@@ -97,12 +97,13 @@ class SparkRows:
         return {number: _content([next(answers) for _ in of_unit]) for number, of_unit in tasks.items()}
 
     def read_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
+        target = self._exact(batch.target)
         with _rows_errors():
-            listed = json.loads(self.sql.stage_files.list(self._exact(batch.target)))
+            listed = json.loads(self.sql.stage_files.list(target))
         found: Dict[UnitNumber, List[FileInfo]] = {}
         for unit in batch.units:
             directory = f"{names.UNIT_COLUMN}={unit.number}"
-            place = names.join(batch.target, directory)
+            place = names.join(target, directory)
             found[unit.number] = [
                 FileInfo(names.join(place, name), length, 0, is_dir=False, file_id=0) for name, length in listed.get(directory, {}).items()
             ]

@@ -118,7 +118,7 @@ def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[Tabl
 def attempt(context: Context, table: Table, work: Work) -> TableOutcome:
     """The outcome of one table, whatever happens to it, with the interrupted runs that were settled."""
     cluster = replace(context.cluster, recovered=[])
-    return with_recovered(cluster, _attempt(replace(context, cluster=cluster), table, work))
+    return with_recovered(cluster, _attempt(replace(context, cluster=cluster), table, work)).without_manifests()
 
 
 def with_recovered(cluster: Cluster, outcome: TableOutcome) -> TableOutcome:

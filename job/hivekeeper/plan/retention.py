@@ -6,7 +6,7 @@ are those of Apache Hudi's cleaner (KEEP_LATEST_COMMITS and KEEP_LATEST_FILE_VER
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -38,6 +38,9 @@ class Backup:
     effects: Tuple[Effect, ...]
     pinned: bool
     backup_table: str = ""
+
+    def without_files(self) -> Backup:
+        return replace(self, effects=tuple(effect.without_files() for effect in self.effects))
 
     @property
     def is_record(self) -> bool:

@@ -98,6 +98,9 @@ class BackupOutcome:
     late_files: Tuple[str, ...] = ()
     going: Tuple[Effect, ...] = ()
 
+    def without_files(self) -> BackupOutcome:
+        return replace(self, backup=self.backup.without_files(), going=tuple(effect.without_files() for effect in self.going))
+
     @property
     def going_files(self) -> int:
         return sum(effect.backup_files for effect in self.going)
@@ -119,6 +122,9 @@ class KeptFiles:
     effect: Effect
     stay: bool
     why: Reason
+
+    def without_files(self) -> KeptFiles:
+        return replace(self, backup=self.backup.without_files(), effect=self.effect.without_files())
 
 
 @dataclass(frozen=True)
@@ -166,8 +172,17 @@ class TableOutcome:
     declined: bool = False
     row_groups: Mapping[str, Tuple[FileRowGroups, ...]] = field(default_factory=dict)
 
+    def without_manifests(self) -> TableOutcome:
+        """A command keeps the outcomes of all its tables until its end. What one run has changed is told with its files."""
+        return replace(
+            self,
+            backups=tuple(one.without_files() for one in self.backups),
+            log=self.log if self.changes is not None else tuple(run.without_files() for run in self.log),
+            old_files=tuple(one.without_files() for one in self.old_files) if self.old_files is not None else None,
+        )
+
     def without_listings(self) -> TableOutcome:
-        """A command keeps the outcomes of all its tables until its end."""
+        """For the same reason."""
         return replace(self, observed=self.observed.without_listings()) if self.observed else self
 
     def without_definitions(self) -> TableOutcome:

@@ -27,7 +27,8 @@ class Effect:
 
     Paths are relative: `live` to the table's location, `place` to the control directory. `undoes` names the run and unit whose effect a
     rollback undid. File ids in `after` are 0 if unknown. `whole` is False if `Keeper` dropped `before`, or both lists, while the log was
-    read. With `inside` nothing is at `place`: the `before` files are inside the only file of `after`, which cleanup cuts.
+    read. With `inside` nothing is at `place`: the `before` files are inside the only file of `after`, which cleanup cuts. `counted`: number
+    and bytes of the `before` files, where an answer about many tables does not hold the files themselves.
     """
 
     run: RunId
@@ -46,6 +47,10 @@ class Effect:
     backup_table: str = ""
     whole: bool = True
     inside: Optional[Inside] = None
+    counted: Optional[Tuple[int, int]] = None
+
+    def without_files(self) -> Effect:
+        return replace(self, before=(), after=(), whole=False, counted=(self.backup_files, self.backup_bytes))
 
     @property
     def key(self) -> UnitKey:
@@ -53,11 +58,11 @@ class Effect:
 
     @property
     def backup_files(self) -> int:
-        return sum(1 for file in self.before if not is_marker(file))
+        return self.counted[0] if self.counted else sum(1 for file in self.before if not is_marker(file))
 
     @property
     def backup_bytes(self) -> int:
-        return sum(file.length for file in self.before)
+        return self.counted[1] if self.counted else sum(file.length for file in self.before)
 
     @property
     def cut(self) -> Effect:
@@ -118,6 +123,9 @@ class LoggedRun:
     discarded_files: int = 0
     discarded_bytes: int = 0
     expired: bool = False
+
+    def without_files(self) -> LoggedRun:
+        return replace(self, effects=tuple(effect.without_files() for effect in self.effects))
 
 
 @dataclass(frozen=True)

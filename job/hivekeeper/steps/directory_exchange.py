@@ -22,7 +22,7 @@ from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, look_at_leaving, why_too_many
 from hivekeeper.steps.exchange import Exchanged, Picture
 from hivekeeper.steps.leftovers import look_inside, without_empty_staging
-from hivekeeper.steps.run_directory import Run, fenced
+from hivekeeper.steps.run_directory import Run, fenced, is_gone
 from hivekeeper.steps.unfinished import needs_investigation, too_many
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ class DirectoryExchange:
     def picture(self) -> Picture:
         live, top = self.unit.live, self.run.paths.top
         seen = self.run.files.look([live, self.incoming, self.left, top], self.run.most_listed([self.unit]))
-        if not seen[top].exists:
+        if not seen[top].exists or is_gone(self.run, self.run.control.top):
             raise fenced(self.run)
         if seen[self.left].exists:
             # Else nothing has left live, whatever came to it.

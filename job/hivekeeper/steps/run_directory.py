@@ -211,7 +211,7 @@ def told_if_taken(run: Run) -> Iterator[None]:
     try:
         yield
     except FilesError as error:
-        if is_gone(run, run.paths.top) or _is_lost(run.lock):
+        if is_gone(run, run.paths.top) or is_gone(run, run.control.top) or _is_lost(run.lock):
             raise fenced(run) from error
         raise
 
@@ -274,14 +274,14 @@ def read_clock(run: Run) -> int:
 
 
 def require_own_directory(run: Run) -> None:
-    """Raise Fenced if the run's directory was taken over: a file missing from it then proves nothing."""
-    if run.files.stat(run.paths.top) is None:
+    """Raise Fenced if the run's directory was taken over, or moved away with the control directory: a missing file then proves nothing."""
+    if run.files.stat(run.paths.top) is None or run.files.stat(run.control.top) is None:
         raise fenced(run)
 
 
 def fenced(run: Run) -> HivekeeperError:
     """The error of a run whose directory is gone: another run took it over, or the whole table is gone."""
-    if is_gone(run, run.control.log):
+    if is_gone(run, run.control.top) or is_gone(run, run.control.log):
         return NeedsInvestigation(
             f"{run.table.full_name}: {run.control.top} is gone: the table was dropped, or renamed with its directory",
             code=Code.CONTROL_GONE,

@@ -287,6 +287,8 @@ class FakeFiles:
         self.namespace = namespace or Namespace()
         self.steps = 0
         self.trash_enabled = True
+        # Not behind a router or a mount.
+        self.finds_by_id = True
         self.before_step: Optional[Callable[[str], None]] = None
         self._left: Optional[int] = None
         self._at_once = True
@@ -394,23 +396,23 @@ class FakeFiles:
         path = self.qualify(path)
         if not self.namespace.unreadable.isdisjoint(names.with_above(names.parent(path))):
             raise NoPermission(f"{path}: permission denied")
-        node = self.namespace.find(path)
+        node = self.namespace.find(self._named(path))
         return info(path, node) if node else None
 
     def make_directory(self, path: str) -> None:
         path = self.qualify(path)
-        self._change("make_directory", [path], lambda: self._make_directory(path))
+        self._change("make_directory", [path], lambda: self._make_directory(self._named(path)))
 
     def rename_exact(self, source: str, target: str) -> None:
         source, target = self.qualify(source), self.qualify(target)
-        self._change("rename_exact", [source, target], lambda: self.namespace.rename(source, target))
+        self._change("rename_exact", [source, target], lambda: self.namespace.rename(self._named(source), self._named(target)))
 
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return step_by_step.exchange(self, live, aside, incoming, mark)
 
     def blocks(self, path: str, below: int = ANY_LENGTH, ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Tuple[Block, ...]]:
         self._require_alive()
-        node = self.namespace.find(self.qualify(path))
+        node = self._find(self.qualify(path))
         children = {} if node is None else node.children if node.is_dir else {names.base(path): node}
         files = {name: child for name, child in children.items() if not child.is_dir and ids.get(name, child.id) == child.id}
         return {name: file.blocks for name, file in files.items() if file.length < below}
@@ -435,8 +437,9 @@ class FakeFiles:
             node = self._listed(file)
             if node is None:
                 raise SourceMissing(file.path)
-            self.namespace.directory(names.parent(target))
-            self._own(self.namespace.create(target, part_of(node, begin, length), length), OWNER_ONLY)
+            place = self._named(target)
+            self.namespace.directory(names.parent(place))
+            self._own(self.namespace.create(place, part_of(node, begin, length), length), OWNER_ONLY)
 
         self._change("copy_part", [target], copy)
 
@@ -457,8 +460,9 @@ class FakeFiles:
         path = self.qualify(path)
 
         def remove() -> bool:
-            node = self.namespace.find(path)
-            return node is not None and node.is_dir and not node.children and self.namespace.delete(path)
+            place = self._named(path)
+            node = self.namespace.find(place)
+            return node is not None and node.is_dir and not node.children and self.namespace.delete(place)
 
         return bool(self._change("remove_empty", [path], remove))
 
@@ -513,10 +517,10 @@ class FakeFiles:
     def write_new(self, path: str, content: Union[str, bytes, Iterable[str]], mode: int = OWNER_ONLY) -> None:
         whole = content if isinstance(content, bytes) else "".join(content)
         path, half = self.qualify(path), whole[: len(whole) // 2]
-        self._change("write_new", [path], lambda: self._begin(path, half, mode))
+        self._change("write_new", [path], lambda: self._begin(self._named(path), half, mode))
         self.namespace.require_disk(path, size(whole))
         self._fitting(whole, size(whole) - size(half))
-        self._change("write_new.close", [path], lambda: self._complete(path, whole))
+        self._change("write_new.close", [path], lambda: self._complete(self._named(path), whole))
 
     def require_lockable(self, path: str) -> None:
         """Everything is on one HDFS."""
@@ -542,8 +546,9 @@ class FakeFiles:
     def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:
         self._require_alive()
         top = self.qualify(top)
-        found = self.namespace.find(top)
-        below = [] if found is None else [(top, found), *self.namespace.walk(top)]
+        place = self._exact(top)
+        found = self.namespace.find(place)
+        below = [] if found is None else [(top, found), *((top + path[len(place) :], node) for path, node in self.namespace.walk(place))]
         shown = [(path, node) for path, node in below if len(parts(path)) - len(parts(top)) <= levels]
         return tuple(self._exposed(path, node) for path, node in shown if node.attributes.owner != self.user or node.mode & 0o022)
 
@@ -573,6 +578,13 @@ class FakeFiles:
                 return (self._place_of(node.id) or f"{directory}.gone") + path[len(directory) :]
         return path
 
+    def _named(self, path: str) -> str:
+        """The same for a name in a directory, which that of a directory with a lock is, too."""
+        return path if path in self._held else self._exact(path)
+
+    def _find(self, path: str) -> Optional[Node]:
+        return self.namespace.find(self._exact(path))
+
     def _meant(self, path: str, id: int) -> str:
         return (self._place_of(id) or f"{path}.gone") if id else self._exact(path)
 
@@ -583,13 +595,13 @@ class FakeFiles:
     def _directory(self, path: str, file_id: int) -> Optional[Node]:
         """The directory with this id while a lock is held, else the one at the path."""
         self._require_alive()
-        place = self._place_of(file_id) if file_id and self._held else self.qualify(path)
+        place = self._place_of(file_id) if file_id and self._held else self._exact(self.qualify(path))
         return self.namespace.find(place) if place else None
 
     def _listed(self, file: FileInfo) -> Optional[Node]:
         """The file with the id that was listed; None if nothing is at its path."""
         self._require_alive()
-        node = self.namespace.find(self.qualify(file.path))
+        node = self._find(self.qualify(file.path))
         if node is not None and node.id != file.file_id:
             raise SourceReplaced(f"{file.path}: another file is there")
         return node
@@ -629,7 +641,7 @@ class FakeFiles:
         for closed in self.namespace.unreadable:
             if path == closed or path.startswith(closed + "/"):
                 raise NoPermission(f"{closed}: permission denied")
-        node, made = self.namespace.find(path), self.namespace.snapshots.get(names.parent(path))
+        node, made = self._find(path), self.namespace.snapshots.get(names.parent(path))
         if made is not None and names.base(path) == ".snapshot":
             return Snapshot(True, entries=tuple(FileInfo(names.join(path, name), 0, 0, is_dir=True, file_id=0) for name in made))
         if node is None or not node.is_dir:
@@ -713,7 +725,8 @@ class FakeFiles:
         node.length = size(node.content)
         lock = FakeLock(self, path, node)
         self.namespace.leases[node] = lock
-        self._held[names.parent(path)] = self.namespace.directory(names.parent(path))
+        if self.finds_by_id:
+            self._held[names.parent(path)] = self.namespace.directory(names.parent(path))
         return lock
 
     def _attributes(self, directory: str, node: Node) -> Attributes:

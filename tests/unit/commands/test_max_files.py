@@ -356,6 +356,7 @@ def test_records_for_which_somebody_exchanges_millions_of_files_are_not_listed_t
     desk = a_desk(45)
     before = desk.world.rows_of(desk.table)
     files, aside, theirs = desk.world.files, desk.live(".aside"), desk.live(".theirs")
+    files.finds_by_id = False
     for nth in range(400):
         files.writer.add(f"{theirs}/log/x{nth}", DataFile(("x",)), 10)
     counts, look = [], FakeFiles.look

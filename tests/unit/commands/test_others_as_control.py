@@ -80,3 +80,84 @@ def test_what_a_killed_doctor_leaves_in_a_control_directory_is_no_reason():
     desk, _ = set_up(has_records=False)
     desk.world.files.make_directory(f"{desk.control.top}/{names.trial_directory('20260101t000000z-0000')}/x")
     assert desk.compact().code is Exit.DONE
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_nor_does_it_if_an_empty_one_is_there_as_soon_as_the_lock_is_taken(command, monkeypatch):
+    """Its time shows when the lock is in it. The directory that is looked at then is one of our user that others may write to, such as that
+    of a partition whose copy could not be given away: what is taken from the others' rights there is the rights of the one with the lock.
+    """
+    desk, orders = set_up(has_records=False)
+    files, top = desk.world.files, desk.control.top
+    wide, aside = names.parent(top) + "/.wide", names.parent(top) + "/.aside"
+    files.make_directory(wide)
+    node = files.namespace.find(wide)
+    node.attributes = replace(node.attributes, mode=0o775)
+    put_in_place(desk, orders)
+    hold = files.hold
+
+    def hold_and_exchange(path, holder):
+        lock = hold(path, holder)
+        files.writer.rename_into(top, aside)
+        files.writer.rename_into(wide, top)
+        return lock
+
+    monkeypatch.setattr(files, "hold", hold_and_exchange)
+    COMMANDS[command](desk)
+    assert oct(files.namespace.find(aside).mode) == oct(0o700)
+
+
+def test_directories_of_a_closed_backup_get_no_rights_of_what_is_at_their_place_while_they_are_looked_at(monkeypatch):
+    """The directories of a run are closed where its units lie below a closed directory. Somebody exchanges the control directory only while
+    it is looked at, for one with directories of our user of the same names, which others may write to.
+    """
+    desk, _ = set_up(has_records=True)
+    files, top = desk.world.files, desk.control.top
+    (run,) = (entry.name for entry in files.look([desk.control.runs])[desk.control.runs].entries)
+    closed = [f"runs/{run}", f"runs/{run}/retired"]
+    wide, aside = names.parent(top) + "/.wide", names.parent(top) + "/.aside"
+    files.make_directory(f"{wide}/{closed[1]}")
+    for place, mode in [*((f"{top}/{below}", 0o700) for below in closed), *((f"{wide}/{below}", 0o775) for below in closed)]:
+        node = files.namespace.find(place)
+        node.attributes = replace(node.attributes, mode=mode)
+    exposed = files.exposed
+
+    def look_at_another(place, levels):
+        if levels:
+            files.writer.rename_into(top, aside)
+            files.writer.rename_into(wide, top)
+        found = exposed(place, levels)
+        if levels:
+            files.writer.rename_into(top, wide)
+            files.writer.rename_into(aside, top)
+        return found
+
+    monkeypatch.setattr(files, "exposed", look_at_another)
+    desk.compact()
+    assert [oct(files.namespace.find(f"{top}/{below}").mode) for below in closed] == [oct(0o700)] * 2
+
+
+@pytest.mark.parametrize("command", ["compact-swap", "backup"])
+def test_nor_does_it_if_it_is_away_only_while_it_is_looked_at(command, monkeypatch):
+    """From the call that takes the lock on, but for the two looks behind that."""
+    desk, orders = set_up(has_records=False)
+    files, top = desk.world.files, desk.control.top
+    aside = names.parent(top) + "/.aside"
+    put_in_place(desk, orders)
+    hold, exposed = files.hold, files.exposed
+
+    def hold_and_move_away(path, holder):
+        lock = hold(path, holder)
+        files.writer.rename_into(top, aside)
+        return lock
+
+    def look_and_bring_back(place, levels):
+        found = exposed(place, levels)
+        if files.stat(aside) is not None:
+            files.writer.rename_into(aside, top)
+        return found
+
+    monkeypatch.setattr(files, "hold", hold_and_move_away)
+    monkeypatch.setattr(files, "exposed", look_and_bring_back)
+    COMMANDS[command](desk)
+    assert oct((files.namespace.find(top) or files.namespace.find(aside)).mode) == oct(0o700)

@@ -152,8 +152,10 @@ public class Rights {
     Place place = Place.of(conf, directory);
     place.requireReal();
     if (!place.isHdfs() || !place.path.equals(place.real)) return directory;
-    Path exact = byId(place, FileEntry.at(place).fileId);
-    return isDirectory(place.fs, exact) ? exact.toString() : directory;
+    FileEntry there = FileEntry.at(place);
+    if (there == null) throw new FileNotFoundException(directory + ": no such directory");
+    Path exact = find(place, there.fileId);
+    return exact.equals(place.real) ? directory : exact.toString();
   }
 
   private static boolean isOurs(Place place, FileEntry entry, Path real) throws IOException {
@@ -209,10 +211,11 @@ public class Rights {
     return place.fs.makeQualified(place.byId(fileId).real);
   }
 
-  private static boolean isDirectory(FileSystem fs, Path path) {
+  /** Only that there is none says something: one that may not be looked at just now is there. */
+  private static boolean isDirectory(FileSystem fs, Path path) throws IOException {
     try {
       return fs.getFileStatus(path).isDirectory();
-    } catch (IOException unknown) {
+    } catch (FileNotFoundException absent) {
       return false;
     }
   }

@@ -1,0 +1,135 @@
+"""What doctor tries, and rights by an id, while somebody who may write there exchanges what is looked at by its id."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hivekeeper import names
+from hivekeeper.cluster.files import HadoopFiles
+from hivekeeper.cluster.java_classes import JavaPackage, JavaSource, compiled
+from hivekeeper.cluster.java_errors import JAVA_ERRORS
+from support.storage import TEST_FS
+
+pytestmark = [pytest.mark.jvm, pytest.mark.skipif(not TEST_FS.startswith("hdfs:"), reason="ids of directories, and ACLs")]
+
+EXCHANGING = """package hivekeeper.exchanging;
+
+import java.io.IOException;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
+
+public class Exchanging extends DistributedFileSystem {
+  private static int done;
+
+  private Path made() {
+    return new Path(getConf().get("exchanging.made"));
+  }
+
+  private Path table() {
+    return new Path(getConf().get("exchanging.table"));
+  }
+
+  private Path scratch() {
+    return new Path(table(), getConf().get("exchanging.scratch"));
+  }
+
+  public FileStatus getFileStatus(Path path) throws IOException {
+    if (getConf().get("exchanging.made") != null) return exchangeMade(path);
+    if (done == 0 && path.toUri().getPath().startsWith("/.reserved/.inodes/")) {
+      done = 1;
+      // Whoever may write to the directory around it may delete an empty one of another user, and had kept one of an earlier doctor.
+      if (!super.delete(scratch(), false)) throw new AssertionError("it is not there");
+      if (!super.rename(new Path(table(), "kept"), scratch())) throw new AssertionError("it is not there any more");
+    }
+    return super.getFileStatus(path);
+  }
+
+  /** What was made is for a moment where this user may not go, then back, and then another one is at its path. */
+  private FileStatus exchangeMade(Path path) throws IOException {
+    Path closed = new Path(made().getParent(), "closed");
+    if (path.toUri().getPath().startsWith("/.reserved/.inodes/")) {
+      super.rename(made(), closed);
+      super.setPermission(closed, new FsPermission((short) 0));
+      try {
+        return super.getFileStatus(path);
+      } finally {
+        super.setPermission(closed, new FsPermission((short) 0700));
+        super.rename(new Path(closed, made().getName()), made());
+      }
+    }
+    FileStatus found = super.getFileStatus(path);
+    Path theirs = new Path(made().getParent(), "theirs");
+    if (path.toUri().getPath().equals(made().toUri().getPath()) && super.exists(theirs)) {
+      super.rename(made(), new Path(made().getParent(), "aside"));
+      super.rename(theirs, made());
+    }
+    return found;
+  }
+
+  public boolean mkdirs(Path path, FsPermission permission) throws IOException {
+    if (done == 1 && path.getName().equals("set-acl")) {
+      done = 2;
+      super.rename(scratch(), new Path(table(), "aside"));
+      super.rename(new Path(table(), "mallorys"), scratch());
+    }
+    return super.mkdirs(path, permission);
+  }
+}
+"""
+
+RUN = "20260101t020304z-0000"
+NAME = names.trial_directory(RUN)
+
+
+def exchanging(gateway: Any, **settings: str) -> Any:
+    """A configuration in which somebody exchanges directories between the calls."""
+    package = JavaPackage(
+        gateway.jvm, "hivekeeper.exchanging", [JavaSource("Exchanging.java", EXCHANGING)], compiled(gateway.java_gateway).loader
+    )
+    conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
+    conf.setClassLoader(package.loader)
+    conf.set("fs.hdfs.impl", "hivekeeper.exchanging.Exchanging")
+    conf.setBoolean("fs.hdfs.impl.disable.cache", True)
+    for name, value in settings.items():
+        conf.set(f"exchanging.{name}", value)
+    return conf
+
+
+def test_rights_for_the_directory_with_an_id_are_not_given_to_another_one_at_its_path(gateway: Any, tmp_path: Any) -> None:
+    """As a catalogue gives them, which holds no lock, to a directory that it has just made."""
+    jvm, files = gateway.jvm, HadoopFiles(gateway)
+    top = files.qualify(f"{TEST_FS}/{tmp_path.parent.name}/{tmp_path.name}")
+    path = jvm.org.apache.hadoop.fs.Path
+    path(top).getFileSystem(gateway.hadoop_conf).delete(path(top), True)
+    for place in ("made", "theirs", "closed"):
+        files.make_directory(f"{top}/{place}")
+    files.write_new(f"{top}/theirs/rows", "of another table")
+    guard = {"mode": 0o755, "file_id": files.stat(f"{top}/made").file_id}
+    with pytest.raises(JAVA_ERRORS, match="Permission denied"):
+        gateway.helper("Rights", exchanging(gateway, made=f"{top}/made")).give(json.dumps({f"{top}/made": guard}))
+    found = [files.stat(f"{top}/{place}") for place in ("theirs", "made") if files.stat(f"{top}/{place}/rows")]
+    assert [oct(one.mode) for one in found] == [oct(0o700)]
+
+
+def test_a_directory_that_takes_the_place_of_the_trial_while_it_is_looked_at_by_its_id_gets_no_acl(gateway: Any, tmp_path: Any) -> None:
+    """Another table's closed directory, `set-acl` in a directory of mallory's, must not get the ACL of mallory's table."""
+    jvm, files = gateway.jvm, HadoopFiles(gateway)
+    table = files.qualify(f"{TEST_FS}/{tmp_path.parent.name}/{tmp_path.name}")
+    path = jvm.org.apache.hadoop.fs.Path
+    fs = path(table).getFileSystem(gateway.hadoop_conf)
+    fs.delete(path(table), True)
+    for place in (table, f"{table}/kept", f"{table}/mallorys", f"{table}/mallorys/set-acl"):
+        files.make_directory(place)
+    files.write_new(f"{table}/mallorys/set-acl/rows", "of another table")
+    acl = jvm.org.apache.hadoop.fs.permission.AclEntry.parseAclSpec("user::rwx,user:mallory:rwx,group::r-x,other::---", True)
+    fs.setAcl(path(table), acl)
+    conf = exchanging(gateway, table=table, scratch=NAME)
+    trial = gateway.helper("doctor.RightsTrial", conf)
+    told = json.loads(trial.run(table, f"{table}/.hivekeeper", NAME, names.TRIAL_DIRECTORIES))
+    found = [place for place in (f"{table}/mallorys/set-acl", f"{table}/{NAME}/set-acl") if fs.exists(path(f"{place}/rows"))]
+    assert [[str(entry) for entry in fs.getAclStatus(path(place)).getEntries()] for place in found] == [[]], told
