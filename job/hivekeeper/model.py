@@ -443,6 +443,13 @@ class Differences:
     examples_of_one: Tuple[Mapping[str, Optional[str]], ...] = ()
     examples_of_other: Tuple[Mapping[str, Optional[str]], ...] = ()
 
+    @property
+    def examples(self) -> Tuple[Mapping[str, Optional[str]], ...]:
+        return self.examples_of_one + self.examples_of_other
+
+    def without_examples(self) -> Differences:
+        return replace(self, examples_of_one=(), examples_of_other=())
+
 
 @dataclass(frozen=True)
 class StageOutput:

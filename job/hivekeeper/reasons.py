@@ -720,6 +720,14 @@ def shorten(text: str, most: int = MOST_CHARACTERS) -> str:
     return f"{text[: most - end - 3]}...{text[-end:]}"
 
 
+# Of each text of an answer that would otherwise become too large.
+SHORT = 200
+
+
+def count_beyond(text: str) -> int:
+    return max(0, len(text) - SHORT)
+
+
 @dataclass(frozen=True)
 class Reason:
     """Why something was not done, or not as planned: what happened, what to do next, and for an error the state of the table."""
@@ -737,6 +745,9 @@ class Reason:
     def exit(self) -> Exit:
         """The exit code if the reason ends the work on a table or a command."""
         return self.code.exit or Exit.REFUSED
+
+    def shortened(self) -> Reason:
+        return replace(self, what=shorten(self.what, SHORT), next=shorten(self.next, SHORT), state=shorten(self.state, SHORT))
 
     @property
     def waits_for_writer(self) -> bool:

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 # Of all tables of a command: its result has them in memory until the end, and what a table has is claimed by its files.
 MOST_ROW_GROUPS = 500_000
+# Also of all tables: long names and texts, rows as examples. Beyond that they are shortened.
+MOST_OF_TEXTS = 2**26
 _NOTHING_DONE = "nothing of it was discarded"
 
 # The context's cluster can change only this table.
@@ -95,6 +97,7 @@ def absent_outcomes(absent: Mapping[str, Reason]) -> List[TableOutcome]:
 
 def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[TableOutcome]:
     cluster, outcomes, lost, left = context.cluster, [], "", MOST_ROW_GROUPS
+    spare = MOST_OF_TEXTS
     cluster.orphans.clear()
     cluster.orphan_seconds.clear()
     for table in tables:
@@ -111,6 +114,9 @@ def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[Tabl
         log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.full_name, outcome.code, code, outcome.seconds)
         # What is told at the end is about all tables together, which may have more files, and longer definitions, than there is memory for.
         outcome = outcome.without_definitions()
+        if outcome.dispensable > spare:
+            outcome = outcome.shortened()
+        spare -= outcome.dispensable
         outcomes.append(outcome if context.keeps_files else outcome.without_listings())
     return outcomes
 

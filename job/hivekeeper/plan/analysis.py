@@ -18,7 +18,7 @@ from hivekeeper.plan import eligibility, exchange_choice, ranking, sizing
 from hivekeeper.plan.exchange_choice import Choice, Mix
 from hivekeeper.plan.sizing import Lengths
 from hivekeeper.plan.unchanged import KnownUnit
-from hivekeeper.reasons import Code, Reason
+from hivekeeper.reasons import SHORT, Code, Reason, count_beyond, shorten
 from hivekeeper.runlog.outcomes import Outcome
 
 # What one call asks about, except for a single larger unit.
@@ -77,6 +77,10 @@ class UnitAnalysis:
     joined: Optional[sizing.Sizes] = None
     # Of its data files, where the listing is not kept.
     sums: Optional[Sums] = None
+
+    def shortened(self) -> UnitAnalysis:
+        live = replace(self.unit, live=shorten(self.live, SHORT))
+        return replace(self, unit=live, reason=self.reason.shortened() if self.reason else None)
 
     @property
     def rewritten(self) -> sizing.Sizes:
@@ -226,6 +230,16 @@ class ObservedTable:
 
     def without_definitions(self) -> ObservedTable:
         return replace(self, table=self.table.outlined(), units=tuple(replace(unit, unit=unit.unit.outlined()) for unit in self.units))
+
+    @property
+    def dispensable(self) -> int:
+        """How many characters `shortened` takes away."""
+        reasons = [unit.reason for unit in self.units if unit.reason]
+        of_reasons = sum(count_beyond(one.what) + count_beyond(one.next) for one in reasons)
+        return of_reasons + sum(count_beyond(unit.live) for unit in self.units)
+
+    def shortened(self) -> ObservedTable:
+        return replace(self, units=tuple(unit.shortened() for unit in self.units))
 
     @property
     def unchanged(self) -> int:

@@ -42,7 +42,7 @@ def render_verify(table: TableOutcome, _width: int) -> List[str]:
     verified = [unit for unit in table.units if unit.outcome is Outcome.VERIFIED]
     if not table.units:
         return [f"{table.table}: nothing to verify: no run has changed it"]
-    arrivals = sum(len(unit.late_files) for unit in table.units)
+    arrivals = sum(unit.late_count for unit in table.units)
     rows = sum(unit.rows or 0 for unit in verified)
     what = f"{len(verified)} of {plural(len(table.units), 'unit')} verified"
     lines = [f"{table.table}: {what}: live holds the backup's {plural(rows, 'row')}"]
@@ -89,7 +89,7 @@ def render_rollback(table: TableOutcome, _width: int) -> List[str]:
 
 
 def _exchange(table: TableOutcome, unit: UnitOutcome) -> str:
-    late = f", {plural(len(unit.late_files), 'file')} that came later kept" if unit.late_files else ""
+    late = f", {plural(unit.late_count, 'file')} that came later kept" if unit.late_files else ""
     return f"{_name(table, unit)}: {unit.files_before} → {plural(unit.files_after or 0, 'file')}, undoes run {unit.of_run}{late}"
 
 
@@ -109,10 +109,12 @@ def render_cleanup(table: TableOutcome, width: int) -> List[str]:
         kept = [(f"{table.table}/{name}" if name else table.table, describe_problem(why) if why else "") for name, why in one.kept_units]
         lines += limited([f"kept {name} of run {one.backup.run}: {reason}" for name, reason in kept])
         if one.late_files:
-            lines.append(
-                f"  {plural(len(one.late_files), 'file')} that came into the backup late went to live: {', '.join(one.late_files)}"
-            )
+            lines.append(f"  {plural(one.late_count, 'file')} that came into the backup late went to live: {_named_late(one)}")
     return lines
+
+
+def _named_late(one: BackupOutcome) -> str:
+    return ", ".join([*one.late_files, *([f"and {one.more_late} more"] if one.more_late else [])])
 
 
 def _window_text(window: Optional[Window]) -> str:

@@ -171,6 +171,7 @@ def _backup(outcome: BackupOutcome) -> Json:
         "going_units": [effect.partition for effect in outcome.going],
         "kept_units": [{"partition": name, "reason": why.what if why else "", "code": _code(why)} for name, why in outcome.kept_units],
         "late_files": list(outcome.late_files),
+        "more_late_files": outcome.more_late,
     }
 
 
@@ -365,6 +366,7 @@ def _unit(unit: UnitOutcome) -> Json:
         "exchange_code": _code(unit.exchange_why),
         "gap_ms": None if unit.gap_ms is None else round(unit.gap_ms, 3),
         "late_files": list(unit.late_files),
+        "more_late_files": unit.more_late,
         "reason": unit.reason,
         "code": _code(unit.why),
         "next": unit.next,

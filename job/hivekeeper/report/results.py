@@ -18,13 +18,17 @@ from hivekeeper.plan.orphans import Orphan
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Backup, Window
 from hivekeeper.ports import Row
-from hivekeeper.reasons import Code, Reason
+from hivekeeper.reasons import Code, Reason, count_beyond
 from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.replay import FileSet
 
 # Which code wins when tables end differently: the one that most needs an operator comes first.
 SEVERITY = (Exit.INVESTIGATE, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)
+
+
+# So many late files of a unit are named in an answer that would become too large.
+MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,28 @@ class UnitOutcome:
     forms: Optional[int] = None
     exchange: str = ""
     exchange_why: Optional[Reason] = None
+    # How many late files are not named.
+    more_late: int = 0
+
+    @property
+    def late_count(self) -> int:
+        return len(self.late_files) + self.more_late
+
+    @property
+    def dispensable(self) -> int:
+        """How many characters `shortened` takes away."""
+        examples = self.differences.examples if self.differences else ()
+        of_rows = sum(len(value or "") for row in examples for value in row.values())
+        return count_beyond(self.reason) + count_beyond(self.next) + sum(map(len, self.late_files[MOST_NAMED:])) + of_rows
+
+    def shortened(self) -> UnitOutcome:
+        return replace(
+            self,
+            why=self.why.shortened() if self.why else None,
+            late_files=self.late_files[:MOST_NAMED],
+            more_late=self.more_late + len(self.late_files[MOST_NAMED:]),
+            differences=self.differences.without_examples() if self.differences else None,
+        )
 
     @property
     def reason(self) -> str:
@@ -97,9 +123,17 @@ class BackupOutcome:
     kept_units: Tuple[Tuple[str, Optional[Reason]], ...] = ()
     late_files: Tuple[str, ...] = ()
     going: Tuple[Effect, ...] = ()
+    more_late: int = 0
 
     def without_files(self) -> BackupOutcome:
         return replace(self, backup=self.backup.without_files(), going=tuple(effect.without_files() for effect in self.going))
+
+    def shortened(self) -> BackupOutcome:
+        return replace(self, late_files=self.late_files[:MOST_NAMED], more_late=self.more_late + len(self.late_files[MOST_NAMED:]))
+
+    @property
+    def late_count(self) -> int:
+        return len(self.late_files) + self.more_late
 
     @property
     def going_files(self) -> int:
@@ -188,6 +222,20 @@ class TableOutcome:
     def without_definitions(self) -> TableOutcome:
         """For the same reason."""
         return replace(self, observed=self.observed.without_definitions()) if self.observed else self
+
+    @property
+    def dispensable(self) -> int:
+        """How many characters `shortened` takes away: of texts that a table's owner makes as long as they like."""
+        of_backups = sum(len(name) for one in self.backups for name in one.late_files[MOST_NAMED:])
+        return sum(unit.dispensable for unit in self.units) + of_backups + (self.observed.dispensable if self.observed else 0)
+
+    def shortened(self) -> TableOutcome:
+        return replace(
+            self,
+            units=tuple(unit.shortened() for unit in self.units),
+            backups=tuple(one.shortened() for one in self.backups),
+            observed=self.observed.shortened() if self.observed else None,
+        )
 
     @property
     def row_group_count(self) -> int:

@@ -251,7 +251,7 @@ def _done_lines(table: TableOutcome, done: Sequence[UnitOutcome], dry_run: bool,
     lines.append(f"  {text.count_text(rows)} rows proved by digest, {longest}run {table.run}")
     if table.backup_table:
         lines.append(f"  old rows in SQL: {table.backup_table}")
-    late = sum(len(unit.late_files) for unit in done)
+    late = sum(unit.late_count for unit in done)
     if late:
         lines.append(f"  {plural(late, 'file')} arrived during the run, carried over")
     return lines

@@ -13,6 +13,8 @@ from hivekeeper.reasons import Code, Reason
 
 COUNT, DIGEST, ROWS = "count", "digest", "rows"
 MOST_EXAMPLES = 10
+# Of the examples of all units of a table, in characters: a value may have a million.
+MOST_OF_EXAMPLES = 2**22
 
 Files = Tuple[FileInfo, ...]
 
@@ -53,6 +55,7 @@ class Prover:
         self._rows = rows
         self._format = format
         self._level = level
+        self._left = MOST_OF_EXAMPLES
 
     def compare(self, proofs: Mapping[str, Proof]) -> Mapping[str, Compared]:
         if proofs and self._level != COUNT:
@@ -64,6 +67,14 @@ class Prover:
         counted = {files for proof in proofs.values() for files in self._sets(proof) if self._needs_forms(proof) or files not in digested}
         measured = self._measure(list(counted), digested)
         return {name: self._judge(proof, measured) for name, proof in proofs.items()}
+
+    def _take_examples(self, found: Differences) -> Differences:
+        """With its examples as long as there is room for them."""
+        characters = sum(len(value or "") for row in found.examples for value in row.values())
+        if characters > self._left:
+            return found.without_examples()
+        self._left -= characters
+        return found
 
     def _by_rows(self, proof: Proof) -> bool:
         return self._level == ROWS and proof.base is not None and proof.has_all_rows and not proof.has_inner_files
@@ -144,7 +155,7 @@ class Prover:
         unfit = next(filter(None, (refuse_as_rows(group.form) for group in (*base.groups, *since, *newer))), None)
         if unfit:
             return Compared(Reason(Code.USER_DEFINED_TYPE, unfit), base.digest.rows)
-        found = self._rows.differences(self._format, [*base.groups, *since], newer, MOST_EXAMPLES)
+        found = self._take_examples(self._rows.differences(self._format, [*base.groups, *since], newer, MOST_EXAMPLES))
         missing, extra = found.only_in_one, 0 if proof.broken else found.only_in_other
         if missing or extra:
             what = f"{missing} rows are only in the backup, {found.only_in_other} only in live"

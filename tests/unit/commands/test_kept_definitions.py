@@ -8,12 +8,13 @@ import pytest
 
 from hivekeeper.catalogue.columns import TABLES, VIEWS
 from hivekeeper.catalogue.rows import MOST_TEXT, Actor, Level, rows_of
+from hivekeeper.commands import per_table
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.analyze_image import analyze_image
 from hivekeeper.commands.backup import back_up
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.model import Column, Selection, Storage
-from support.builders import a_table
+from support.builders import a_partition, a_table
 from support.contexts import a_context
 from support.images import image
 from support.world import World
@@ -74,3 +75,21 @@ def test_the_catalogue_tells_as_much_as_before(component, monkeypatch):
     monkeypatch.setattr("hivekeeper.model.MOST_TOLD", 2 * MUCH)
     assert short == told()
     assert any(len(str(cell)) > MOST_TEXT for row in short for cell in row)
+
+
+@pytest.mark.parametrize("command", [analyze, compact_swap])
+def test_a_result_does_not_hold_the_long_locations_of_the_partitions_of_all_tables(command, monkeypatch):
+    """Each table may have 2**27 characters of them (ports.MOST_OF_PARTITIONS), and whoever owns a database makes as many tables as they
+    like: the result had all of them twice, as the place of the unit and in the reason why it is refused.
+    """
+    monkeypatch.setattr(per_table, "MOST_OF_TEXTS", 2**20)
+    world, tables, partitions = World(), 16, 256
+    for number in range(tables):
+        table = a_table(["dt"], name=f"t{number}", location=f"hdfs://nn/warehouse/sales.db/t{number}")
+        world.add_table(table, {})
+        for at in range(partitions):
+            location = f"hdfs://nn/elsewhere/{number}/{at}/{'x' * 4000}"
+            world.catalog.add_partition(table.full_name, a_partition(f"dt={at}", location))
+    result = run(command, world)
+    assert len(result.tables) == tables
+    assert len(repr(result)) < tables * partitions * 4000 / 2, f"{len(repr(result)):,} characters"

@@ -8,13 +8,18 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.commands import per_table
+from hivekeeper.commands.verify import verify
 from hivekeeper.config.settings import Settings
+from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from hivekeeper.steps import table_lock
 from support.builders import PARQUET, a_partition, a_table
+from support.contexts import a_context
 from support.desk import Desk, outcomes
 from support.fakes.rows import FORM, DataFile, FakeRows
+from support.world import World
 
 LEVELS = ["count", "digest", "rows"]
 UNITS = ("dt=1", "dt=2", "dt=3")
@@ -653,3 +658,41 @@ def test_files_that_name_code_for_spark_are_not_compared_by_rows(desk, world):
     result = desk.verify(level="rows")
     assert (result.code, unit_of(result).why.code) == (Exit.DIFFERENT, Code.USER_DEFINED_TYPE)
     assert desk.verify(level="digest").code is Exit.DONE
+
+
+def test_the_examples_of_thousands_of_partitions_are_not_all_held():
+    """Twenty of a unit, of a million characters each (cluster/differences.py), whose files take a few bytes: a thousand partitions that
+    somebody has overwritten take 20 GB in the driver.
+    """
+    world, units = World(), [f"dt={number}" for number in range(60)]
+    world.add_table(a_table(["dt"]), {})
+    desk = Desk(world)
+    for unit in units:
+        world.make_partition(desk.table, unit)
+        for file in "ab":
+            world.add_file(f"{desk.live(unit)}/{file}.parquet", [f"{unit}-{file}-{row}" + "x" * 20_000 for row in range(5)])
+    world.files.namespace.advance(3_600_000)
+    desk.compact()
+    for unit in units:
+        world.overwrite(desk.live(unit), "new.parquet", [f"{unit}-{row}" + "y" * 20_000 for row in range(10)], whole=False)
+    (table,) = desk.verify(level="rows").tables
+    found = [unit.differences for unit in table.units if unit.differences]
+    assert len(table.units) == len(units) and found
+    held = sum(len(text) for one in found for row in (*one.examples_of_one, *one.examples_of_other) for text in row.values())
+    assert held < 20 * 20 * 20_000, f"{held:,} characters"
+
+
+def test_the_names_of_a_million_files_that_came_later_are_not_held_of_all_tables(monkeypatch):
+    """Up to max_files (2,000,000) of each table, of 255 characters each."""
+    monkeypatch.setattr(per_table, "MOST_OF_TEXTS", 200 * 250)
+    world, tables, files = World(), 8, 200
+    for number in range(tables):
+        world.add_table(a_table(name=f"t{number}", location=f"hdfs://nn/warehouse/sales.db/t{number}"), {"": [1000] * 3})
+        Desk(world, f"sales.t{number}").compact()
+        for file in range(files):
+            world.add_file(f"hdfs://nn/warehouse/sales.db/t{number}/{file}{'x' * 240}", ["later"])
+    result = verify(a_context(world.cluster, Selection(databases=("sales",)), "20260201t000000z-0000"))
+    assert [len(table.units) for table in result.tables] == [1] * tables
+    held = sum(len(name) for table in result.tables for unit in table.units for name in unit.late_files)
+    assert held < 2 * files * 250, f"{held:,} characters"
+    assert sum(unit.late_count for table in result.tables for unit in table.units) == tables * files
