@@ -16,8 +16,9 @@ from hivekeeper.commands.cleanup import clean_up_table
 from hivekeeper.commands.compact_table import compact_table
 from hivekeeper.commands.context import Context
 from hivekeeper.errors import Unusable
-from hivekeeper.model import Table
+from hivekeeper.model import Column, Table
 from hivekeeper.plan import retention
+from hivekeeper.ports import require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, code_of_units
 from hivekeeper.runlog.run_files import COMPACT_SWAP
@@ -50,10 +51,7 @@ def _compact_and_clean_up(cleaned: Dict[str, TableOutcome], context: Context, ta
     if not settings.cleanup_beside or context.dry_run:
         return _with_cleanup(outcome, _clean_up(context, table))
 
-    def clean_up_later() -> None:
-        cleaned[table.full_name] = _clean_up_later(context, table)
-
-    context.cluster.beside.add(clean_up_later)
+    context.cluster.beside.add(partial(_clean_up_later, cleaned, context, _without_definition(table), table.create_time))
     return outcome
 
 
@@ -63,18 +61,32 @@ def _is_cleanup_wanted(outcome: TableOutcome) -> bool:
     return is_done and code_of_units(outcome.units) in (Exit.DONE, Exit.PARTIAL, Exit.REFUSED)
 
 
-def _clean_up(context: Context, table: Table) -> TableOutcome:
+def _without_definition(table: Table) -> Table:
+    """What a cleanup that waits needs: others may wait with it, and a definition is as large as its owner has made it."""
+    columns = (Column("", ""),) if table.partitioned else ()
+    bare = Table.without_definition(table.database, table.name, "")
+    return replace(bare, location=table.location, partition_columns=columns)
+
+
+def _clean_up(context: Context, table: Table, work: per_table.Work = clean_up_table) -> TableOutcome:
     """The outcome of the cleanup; an empty one if the command is asked to end."""
     if context.cluster.stopping.is_asked():
         return TableOutcome(table.full_name)
     after = replace(context, run=names.following_run_id(context.run), run_key="")
-    return per_table.attempt(after, table, clean_up_table)
+    return per_table.attempt(after, table, work)
 
 
-def _clean_up_later(context: Context, table: Table) -> TableOutcome:
+def _clean_up_later(cleaned: Dict[str, TableOutcome], context: Context, bare: Table, create_time: int) -> None:
     """The same while another table is in work, whose log and times are not mixed up with this one's."""
+
+    def clean_up(context: Context, bare: Table) -> TableOutcome:
+        table = require_readable(context.cluster.metastore.tables(bare.database, [bare.name]).get(bare.name))
+        if table is None or (table.create_time, table.location) != (create_time, bare.location):
+            return TableOutcome(bare.full_name)
+        return clean_up_table(context, table)
+
     own = replace(context.cluster, log_entries={}, spent={}, orphans={})
-    return replace(_clean_up(replace(context, cluster=own), table), spent=own.spent)
+    cleaned[bare.full_name] = replace(_clean_up(replace(context, cluster=own), bare, clean_up), spent=own.spent)
 
 
 def _with_cleanup(outcome: TableOutcome, cleaned: TableOutcome) -> TableOutcome:

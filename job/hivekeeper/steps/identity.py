@@ -7,6 +7,7 @@ same second and no table of that name and time is left. Paths in the records are
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Collection, Dict, Optional, Tuple
 
 from hivekeeper import names, quoting
@@ -154,6 +155,8 @@ def _is_another(cluster: Cluster, table: Table, name: str) -> bool:
 def _find_ids(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> Dict[str, bool]:
     """The tables that the records are about, and whether this one can be it by its columns. What cannot be read says nothing."""
     found: Dict[str, bool] = {}
+    # There may be thousands, whose logs are not held together.
+    cluster = replace(cluster, log_entries={})
     try:
         ownership.require_own_records(cluster, table, control, trusted)
         directories = store.find_runs(cluster.files, control)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
@@ -171,6 +172,8 @@ def _describe(
 ) -> Orphan:
     trusted = settings_for(f"{names.base(names.parent(place))}.{names.base(place)}").trusted_owners
     unknown = Table.without_definition("(no table)", names.base(place), "")
+    # Its log is as long as others have made it, and that of the next one is not held with it.
+    cluster = replace(cluster, log_entries={})
     try:
         ownership.require_own_records(cluster, unknown, control, trusted)
         history = store.read_history(cluster, control)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
+from types import ModuleType
 
 import pytest
 
@@ -13,9 +15,12 @@ from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.analyze_image import analyze_image
 from hivekeeper.commands.backup import back_up
 from hivekeeper.commands.compact_swap import compact_swap
-from hivekeeper.model import Column, Selection, Storage
+from hivekeeper.model import Column, Selection, Storage, Table
+from hivekeeper.ports import Beside
 from support.builders import a_partition, a_table
-from support.contexts import a_context
+from support.contexts import QUIET, a_context
+from support.fakes.files import FakeFiles
+from support.fakes.metastore import FakeMetastore
 from support.images import image
 from support.world import World
 
@@ -93,3 +98,29 @@ def test_a_result_does_not_hold_the_long_locations_of_the_partitions_of_all_tabl
     result = run(command, world)
     assert len(result.tables) == tables
     assert len(repr(result)) < tables * partitions * 4000 / 2, f"{len(repr(result)):,} characters"
+
+
+def test_cleanups_that_wait_beside_later_tables_do_not_hold_the_definitions_of_all_databases(monkeypatch):
+    """With cleanup_beside each waits for the next Spark job, or for the end: where nothing is to be copied, all of them do."""
+    world, databases = World(), [f"db{number}" for number in range(8)]
+    for database in databases:
+        wide = a_table(location=f"hdfs://nn/warehouse/{database}/wide", parameters=much("of the table"))
+        world.add_table(replace(wide, database=database), {"": [2**30]})
+    held, do = [], Beside.do
+
+    def measure_and_do(beside):
+        waiting, seen = list(beside._waiting), set()
+        while waiting:
+            one = waiting.pop()
+            if id(one) in seen or isinstance(one, (type, ModuleType)) or one is world or one is world.catalog:
+                continue
+            seen.add(id(one))
+            held.extend([one.full_name] if isinstance(one, Table) and one.parameters else [])
+            waiting += [] if isinstance(one, (FakeMetastore, FakeFiles)) else gc.get_referents(one)
+        do(beside)
+
+    monkeypatch.setattr(Beside, "do", measure_and_do)
+    settings = replace(QUIET, cleanup_after=True, cleanup_beside=True)
+    result = compact_swap(a_context(world.cluster, Selection(databases=tuple(databases)), RUN, settings))
+    assert [table.problem for table in result.tables] == [None] * len(databases)
+    assert len(held) <= 1, held
