@@ -49,7 +49,7 @@ def _compact_and_clean_up(cleaned: Dict[str, TableOutcome], context: Context, ta
     if not _is_cleanup_wanted(outcome):
         return outcome
     if not settings.cleanup_beside or context.dry_run:
-        return _with_cleanup(outcome, _clean_up(context, table))
+        return _with_cleanup(outcome, _clean_up(context, table, clean_up_table))
 
     context.cluster.beside.add(partial(_clean_up_later, cleaned, context, _without_definition(table), table.create_time))
     return outcome
@@ -68,7 +68,7 @@ def _without_definition(table: Table) -> Table:
     return replace(bare, location=table.location, partition_columns=columns)
 
 
-def _clean_up(context: Context, table: Table, work: per_table.Work = clean_up_table) -> TableOutcome:
+def _clean_up(context: Context, table: Table, work: per_table.Work) -> TableOutcome:
     """The outcome of the cleanup; an empty one if the command is asked to end."""
     if context.cluster.stopping.is_asked():
         return TableOutcome(table.full_name)
