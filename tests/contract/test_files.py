@@ -627,18 +627,20 @@ def test_in_a_directory_whose_lock_is_held_all_is_seen_made_and_renamed_where_th
         files.rename_exact(f"{top}/d/theirs", f"{top}/new/theirs")
     assert not [error for error in (exists, missing) if ".reserved" in str(error.value)]
     assert files.remove_empty(f"{top}/empty")
-    # Of live and what comes in, only that is in it.
+    # Not between it and elsewhere: if a table is renamed with both, nothing goes to what comes to its place.
     mark = look(files_world, files_world.path("live"))
-    assert files.exchange(files_world.path("live"), f"{top}/old", f"{top}/new", mark) is None
-    again = files.exchange(files_world.path("live"), f"{top}/older", f"{top}/d", mark)
-    assert again.path == f"{top}/older"
+    with pytest.raises(SourceMissing):
+        files.rename_exact(f"{top}/new", files_world.path("live", "new"))
+    with pytest.raises(SourceMissing):
+        files.exchange(files_world.path("live"), f"{top}/old", f"{top}/new", mark)
+    files.rename_exact(f"{top}/old", files_world.path("live"))
     # The directory itself has its name in another one, where it is not any more.
     assert files.stat(top).file_id != look(files_world, top).file_id
     files.rename_exact(top, files_world.path("theirs"))
     lock.release()
     assert texts_below(files_world, files_world.path("theirs")) == before
-    assert names_in(look(files_world, aside)) == ["d", "lock", "old", "older"]
-    assert sorted(texts_below(files_world, f"{aside}/older").values(), key=len)[:2] == ["ou", "ours"]
+    assert names_in(look(files_world, aside)) == ["d", "lock", "new"]
+    assert sorted(texts_below(files_world, f"{aside}/new").values(), key=len)[:2] == ["ou", "ours"]
 
 
 def test_a_file_is_deleted_in_the_directory_that_was_listed_and_not_in_another_at_its_place(files_world):

@@ -137,12 +137,12 @@ class HadoopFiles:
 
     def rename_exact(self, source: str, target: str) -> None:
         """Rename in one step on HDFS. For a local directory the target is checked first, so two writers could race."""
-        named = {path: self._named(path) for path in (source, target)}
+        named = self._all_named(source, target)
         with _told_by({one: path for path, one in named.items()}):
             _ask(self._renames.rename, named[source], named[target])
 
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
-        named = {path: self._named(path) for path in (live, aside, incoming)}
+        named = self._all_named(live, aside, incoming)
         asked = {one: path for path, one in named.items()}
         with _told_by(asked):
             answer = _ask(self._renames.exchange, named[live], named[aside], named[incoming], mark.file_id, mark.mtime_ms)
@@ -311,6 +311,13 @@ class HadoopFiles:
     def _named(self, path: str) -> str:
         """Like exact. The name of a directory whose lock is held is one in the directory around it."""
         return path if path in self._held else self.exact(path)
+
+    def _all_named(self, *paths: str) -> Mapping[str, str]:
+        """The same for several names, by each path. All are paths unless all begin with an id: between the control directory and live both
+        are below the table's place, so that nothing is moved to what has come to that place since the table was renamed.
+        """
+        named = {path: self._named(path) for path in paths}
+        return {path: path for path in paths} if any(named[path] == path for path in paths) else named
 
     def exact(self, path: str) -> str:
         """The path from the id of the directory whose lock is held, if it is in one: whoever may write to the directory around it can put

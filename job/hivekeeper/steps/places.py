@@ -103,22 +103,21 @@ def _definition(table: Table) -> Tuple[object, ...]:
 
 def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit]) -> Places:
     present = run.cluster.metastore.partitions_named(table, list(dict.fromkeys(unit.name for unit in units)))
-    missing = [unit for unit in units if unit.name not in present]
     locations = dict(zip(present, qualify_all(run.files, table, present.values())))
-    changed: Dict[UnitNumber, Reason] = {}
-    for unit in units:
-        location = locations.get(unit.name, unit.live)
-        if location != unit.live:
-            changed[unit.number] = Reason(Code.MOVED, f"the metastore has it at {location} now")
-    if not missing:
-        return Places(changed)
-    every = [one for one in run.cluster.metastore.partitions(table) if one.name not in present]
+    away = [unit for unit in units if locations.get(unit.name) != unit.live]
+    if not away:
+        return Places()
+    every = run.cluster.metastore.partitions(table)
+    # A partition may have got the name of another unit of the run, whose own was dropped or changed.
     by_place = dict(zip(qualify_all(run.files, table, every), every))
-    vacant = _find_vacant(run, by_place)
+    vacant = _find_vacant(run, {place: one for place, one in by_place.items() if one.name not in present})
+    changed: Dict[UnitNumber, Reason] = {}
     renamed: Dict[UnitNumber, Unit] = {}
-    for unit in missing:
+    for unit in away:
         if unit.live in by_place:
             renamed[unit.number] = _unit_of(table, by_place[unit.live], unit)
+        elif unit.name in locations:
+            changed[unit.number] = Reason(Code.MOVED, f"the metastore has it at {locations[unit.name]} now")
         else:
             changed[unit.number] = _why_missing(vacant)
     return Places(changed, renamed)

@@ -405,7 +405,7 @@ class FakeFiles:
 
     def rename_exact(self, source: str, target: str) -> None:
         source, target = self.qualify(source), self.qualify(target)
-        self._change("rename_exact", [source, target], lambda: self.namespace.rename(self._named(source), self._named(target)))
+        self._change("rename_exact", [source, target], lambda: self._rename(source, target))
 
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return step_by_step.exchange(self, live, aside, incoming, mark)
@@ -581,6 +581,11 @@ class FakeFiles:
     def _named(self, path: str) -> str:
         """The same for a name in a directory, which that of a directory with a lock is, too."""
         return path if path in self._held else self._exact(path)
+
+    def _rename(self, source: str, target: str) -> None:
+        """By ids only if both are in the directory with a lock."""
+        are_inside = all(any(path.startswith(f"{held}/") for held in self._held) for path in (source, target))
+        self.namespace.rename(*(self._named(path) if are_inside else path for path in (source, target)))
 
     def _find(self, path: str) -> Optional[Node]:
         return self.namespace.find(self._exact(path))

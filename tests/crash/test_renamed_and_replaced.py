@@ -1,0 +1,202 @@
+"""A managed table is renamed during a run, and another one gets its name and place at once, as who replaces a table does: by CREATE TABLE and an
+INSERT, or by the rename of a table that was built beside it. No row of either is lost, hidden or doubled without a word, and no row of one
+gets into the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from typing import Callable, Dict
+
+import pytest
+
+from hivekeeper.codes import Exit
+from hivekeeper.ports import FilesUnavailable
+from support.builders import a_table
+from support.desk import Desk
+from support.fakes.files import Killed
+from support.fakes.rows import DataFile
+from support.hive_statements import Calls, Hive, HiveError
+from support.world import World
+
+TABLE, BUILT, RENAMED = "sales.events", "sales.events_new", "sales.events_old"
+UNITS = {"dt=1": 3, "dt=2": 2}
+
+
+def create_and_insert(hive: Hive) -> Calls:
+    """ALTER TABLE events RENAME TO events_old; CREATE TABLE events; INSERT INTO events PARTITION (dt=1)."""
+    stored = hive.catalog.tables[TABLE]
+    yield from hive.rename_table(TABLE, RENAMED)
+    yield "create"
+    hive.space.make_directory(stored.location)
+    hive.catalog.add_table(replace(stored, create_time=stored.create_time + 99))
+
+
+def rename_built(hive: Hive) -> Calls:
+    """ALTER TABLE events RENAME TO events_old; ALTER TABLE events_new RENAME TO events."""
+    yield from hive.rename_table(TABLE, RENAMED)
+    yield from hive.rename_table(BUILT, TABLE)
+
+
+HOW: Dict[str, Callable[[Hive], Calls]] = {"create": create_and_insert, "rename built": rename_built}
+COMMANDS = {"compact-swap": Desk.compact, "rollback": lambda desk: desk.rollback(desk.runs[0])}
+
+
+def build(command: str, how: str) -> Desk:
+    world = World()
+    world.add_table(a_table(["dt"], kind="MANAGED_TABLE", create_time=5), {unit: [1000] * files for unit, files in UNITS.items()})
+    desk = Desk(world, backup_table=False)
+    if how == "rename built":
+        world.add_table(a_table(["dt"], kind="MANAGED_TABLE", name="events_new", create_time=6), {unit: [1000] * n for unit, n in UNITS.items()})
+        desk.table = BUILT
+        desk.compact()
+        desk.table = TABLE
+        desk.runs.clear()
+    if command == "rollback":
+        desk.compact()
+    return desk
+
+
+class Meeting:
+    def __init__(self, desk: Desk, how: str, step: int) -> None:
+        self.desk, self.step, self.met, self.what = desk, step, 0, ""
+        self.calls = HOW[how](Hive(desk.world))
+        desk.world.files.before_step = self.act
+
+    def act(self, what: str) -> None:
+        if self.met == self.step:
+            self.what = what
+            with suppress(HiveError):
+                for _ in self.calls:
+                    pass
+        self.met += 1
+
+
+def below(world: World, name: str) -> Counter:
+    """The rows in a table's directory outside its control directory, whether the metastore has partitions there or not yet."""
+    location, found = world.catalog.tables[name].location, Counter()
+    for path, content in world.files.contents(location).items():
+        if isinstance(content, DataFile) and "/.hivekeeper/" not in path:
+            found.update(content.rows)
+    return found
+
+
+def then(world: World, what: str, mode: str) -> None:
+    """The call that meets the statements is the last one before a kill, or the NameNode fails over before it gets it."""
+    if mode == "killed":
+        world.files.die_after(1)
+    else:
+        world.files.fail_next(what.partition(" ")[0], FilesUnavailable("the NameNode fails over"))
+
+
+def meet(command: str, how: str, step: int, mode: str):
+    desk = build(command, how)
+    world = desk.world
+    before, built = world.rows_of(TABLE), world.rows_of(BUILT) if BUILT in world.catalog.tables else Counter()
+    meeting = Meeting(desk, how, step)
+    if mode:
+        act = meeting.act
+        world.files.before_step = lambda what: (act(what), then(world, what, mode) if meeting.met == step + 1 else None)
+    codes = []
+    with suppress(Killed):
+        codes.append(COMMANDS[command](desk).code)
+    if meeting.met <= step:
+        return None
+    world.files.before_step = None
+    world.files.revive()
+    world.files.expire_locks()
+    world.files.namespace.advance(3_600_000)
+    if RENAMED not in world.catalog.tables:
+        return []
+    for name in (RENAMED, TABLE):
+        desk.table = name
+        codes.append(desk.recover().code)
+    said = f"before change {step} ({meeting.what}), exit codes {[code.name for code in codes]}"
+    found = []
+    if below(world, TABLE) != built:
+        found.append(f"{said}: the new table's directory has {dict(below(world, TABLE))}, and its rows are {dict(built)}")
+    if world.rows_of(RENAMED) != before:
+        found.append(f"{said}: the renamed table has {dict(world.rows_of(RENAMED))} of {dict(before)}")
+    return found
+
+
+@pytest.mark.parametrize("mode", ["", "killed", "unanswered"])
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_replaces_a_renamed_table_at_any_moment_gets_none_of_its_rows(command, how, mode):
+    wrong, step = [], 0
+    while True:
+        found = meet(command, how, step, mode)
+        if found is None:
+            break
+        wrong += found
+        step += 1
+    assert step > 10
+    assert not wrong, "\n".join(wrong)
+
+
+def names_below(world: World, name: str) -> Dict[str, object]:
+    location = world.catalog.tables[name].location
+    return {path[len(location) + 1 :]: content.rows for path, content in world.files.contents(location).items() if "/.hivekeeper/" not in path}
+
+
+def meet_join(how: str, step: int, mode: str):
+    world = World()
+    small = {"dt=1": [1000] * 3, "dt=2": [1000] * 4}
+    world.add_table(a_table(["dt"], kind="MANAGED_TABLE", create_time=1_767_200_000), small)
+    if how == "rename built":
+        world.add_table(a_table(["dt"], kind="MANAGED_TABLE", name="events_new", create_time=1_767_200_006), small)
+    for name in ("events", "events_new")[: 1 + (how == "rename built")]:
+        world.add_file(f"hdfs://nn/warehouse/sales/{name}/dt=1/large.parquet", [f"{name} large"], 100 << 20)
+    world.files.namespace.advance(3_600_000)
+    desk = Desk(world, exchange="files", fewest_joined=2, backup_table=False)
+    if how == "rename built":
+        desk.table = BUILT
+        desk.compact()
+        desk.table = TABLE
+        desk.runs.clear()
+    before, built = world.rows_of(TABLE), names_below(world, BUILT) if BUILT in world.catalog.tables else {}
+    meeting = Meeting(desk, how, step)
+    if mode:
+        act = meeting.act
+        world.files.before_step = lambda what: (act(what), then(world, what, mode) if meeting.met == step + 1 else None)
+    codes = []
+    with suppress(Killed):
+        codes.append(desk.compact().code)
+    if meeting.met <= step:
+        return None
+    world.files.before_step = None
+    world.files.revive()
+    world.files.expire_locks()
+    world.files.namespace.advance(3_600_000)
+    if RENAMED not in world.catalog.tables:
+        return []
+    for name in (RENAMED, RENAMED, TABLE):
+        desk.table = name
+        codes.append(desk.recover().code)
+    said = f"before change {step} ({meeting.what}), exit codes {[code.name for code in codes]}"
+    found = []
+    now = names_below(world, TABLE)
+    if now != built:
+        found.append(f"{said}: the new table's directory has {now}, and had {built}")
+    if world.rows_of(RENAMED) != before:
+        found.append(f"{said}: the renamed table has {dict(world.rows_of(RENAMED))} of {dict(before)}")
+    if codes[-2] is not Exit.DONE:
+        found.append(f"{said}: the second recovery of the renamed table")
+    return found
+
+
+@pytest.mark.parametrize("mode", ["", "killed", "unanswered"])
+@pytest.mark.parametrize("how", HOW)
+def test_what_replaces_a_renamed_table_at_any_moment_of_a_join_gets_no_file_of_it(how, mode):
+    wrong, step = [], 0
+    while True:
+        found = meet_join(how, step, mode)
+        if found is None:
+            break
+        wrong += found
+        step += 1
+    assert step > 10
+    assert not wrong, "\n".join(wrong)
