@@ -1,6 +1,6 @@
-"""In the gap of a swap a tenant, who may rename beside the tables' directories but not write into another one's, has that one's directory in
-the place of their own table's for one or two calls. The run's directory is found by the lock's id wherever it is, and live by its path: so what
-was to come to live goes into the other table's directory, and what is live there goes into the tenant's control directory.
+"""In the gap of a swap a tenant, who may rename beside the tables' directories but not write into another one's, has that one's directory
+in the place of their own table's for one or two calls. Nothing goes from the control directory, which is away with the table then, to the
+other table's directory, and nothing of that goes there.
 """
 
 from __future__ import annotations

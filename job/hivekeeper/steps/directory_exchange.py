@@ -7,6 +7,7 @@ renamed (measured on HDFS 3.3.6), so the check after the first rename is one cal
 from __future__ import annotations
 
 import logging
+import secrets
 from dataclasses import dataclass
 from typing import Iterable, Mapping, Optional, Sequence, Tuple
 
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 MOST_ASIDES = 100
 # Each costs two calls or one, without a pause, and anyone who may write to the table may have made a million.
 MOST_LIFTED_DIRECTORIES, MOST_LIFTED = 10_000, 100_000
+# That are tried for a file.
+MOST_NAMES = 8
 # By default a NameNode tells so many names at once (dfs.ls.limit).
 LISTED_IN_ONE_CALL = 1000
 # How far a NameNode's clock may go back without a file being overlooked.
@@ -122,7 +125,7 @@ class DirectoryExchange:
         # As late files: none of another table's directory.
         if manifests.is_of(self.unit.manifest, entries):
             return_staging(self.run.files, entries, self.unit.live)
-        merge_recreated(self.run, self.unit, self.unit.live)
+        merge_recreated(self.run, self.unit, self.unit.live, StillLive(self.run, self.unit, expected))
         return late
 
     def find_unmerged(self) -> str:
@@ -134,9 +137,9 @@ class DirectoryExchange:
         # A table may have become another engine's since it was exchanged first.
         if why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
             return seen.entries
-        room = MOST_LIFTED - self.run.lifted.number
+        room = MOST_LIFTED - self.run.moved_up.number
         entries, moved = lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), room)
-        self.run.lifted.number += moved
+        self.run.moved_up.number += moved
         return entries
 
     def _require_whole(self, entries: int) -> None:
@@ -176,11 +179,15 @@ def set_aside(run: Run, unit: PlannedUnit) -> None:
 
 
 def move_file(files: Files, source: str, directory: str, name: str = "") -> str:
-    """Rename a file into a directory, under its own name or another one, and under a new one if that is taken; returns the name."""
+    """Rename a file into a directory, under its own name or another one, and under a new one if that is taken; returns the name.
+
+    A hidden one stays hidden. Many files of one name cost no more calls each than few.
+    """
     name = name or names.base(source)
-    stem, dot, suffix = name.partition(".")
-    for nth in range(MOST_ASIDES):
-        candidate = name if nth == 0 else f"{stem}-late{nth}{dot}{suffix}"
+    stem, dot, suffix = (name, "", "") if name.startswith(".") else name.partition(".")
+    for nth in range(MOST_NAMES):
+        late = "-late1" if nth == 1 else f"-late{secrets.token_hex(4)}"
+        candidate = name if nth == 0 else f"{stem}{late}{dot}{suffix}"
         try:
             files.rename_exact(source, names.join(directory, candidate))
             return candidate
@@ -198,18 +205,35 @@ def move_late(run: Run, unit: PlannedUnit, entries: Sequence[FileInfo], expected
     Where one look takes many calls, it serves for as many files, because anyone may have added a hundred thousand. If live has too many
     by now, the others stay where they are.
     """
-    files, live, moved, sure_of = run.files, unit.live, [], 0
+    moved, still = [], StillLive(run, unit, expected)
     # None of another table's directory, which somebody may rename to that path, but not read.
     late = manifests.find_late(unit.manifest, entries) if manifests.is_of(unit.manifest, entries) else ()
-    for file in late:
-        if not sure_of:
-            present = files.look([live], run.most_listed([unit]))[live].entries
-            if why_too_many(run, unit, len(present)) or not manifests.holds(expected, present):
-                break
-            sure_of = 1 + len(present) // LISTED_IN_ONE_CALL
-        sure_of -= 1
-        moved.append(move_file(files, file.path, live))
+    # Somebody may give each unit in turn the same files, just before it is exchanged.
+    for file in (one for one in late if run.moved_up.late.get(one.file_id, unit.live) == unit.live):
+        if not still.holds():
+            break
+        moved.append(move_file(run.files, file.path, unit.live))
+        run.moved_up.late[file.file_id] = unit.live
     return tuple(moved)
+
+
+class StillLive:
+    """Whether live holds the expected files still, and so few that it can be listed; asked before each file that comes to it."""
+
+    def __init__(self, run: Run, unit: PlannedUnit, expected: Mapping[str, int]) -> None:
+        self._run, self._unit, self._expected = run, unit, expected
+        self._sure_of = 0
+
+    def holds(self) -> bool:
+        """One look serves for as many files as it takes calls."""
+        if not self._sure_of:
+            live = self._unit.live
+            present = self._run.files.look([live], self._run.most_listed([self._unit]))[live].entries
+            if why_too_many(self._run, self._unit, len(present)) or not manifests.holds(self._expected, present):
+                return False
+            self._sure_of = 1 + len(present) // LISTED_IN_ONE_CALL
+        self._sure_of -= 1
+        return True
 
 
 def return_staging(files: Files, entries: Iterable[FileInfo], live: str) -> None:
@@ -224,14 +248,15 @@ def return_staging(files: Files, entries: Iterable[FileInfo], live: str) -> None
             continue
 
 
-def merge_recreated(run: Run, unit: PlannedUnit, target: str) -> None:
+def merge_recreated(run: Run, unit: PlannedUnit, target: str, still: Optional[StillLive] = None) -> None:
     """Merge the directories set aside into another one. A subdirectory whose name is free moves whole, so that its committer finds it.
 
-    Each entry costs a call. What is so much that it would take hours stays aside: no writer puts it at live's place within the gap. So does
-    what more users could read in `target`: the directory may be another table's, which somebody may rename but not read.
+    Each entry costs a call. What is so much, in all units of a run, that it would take hours stays aside: no writer puts it at live's place
+    within the gap. So does what more users could read in `target`: the directory may be another table's, which somebody may rename but not
+    read. And so do, if `still` is given, the files that are left when somebody has overwritten live.
     """
     for aside in _find_asides(run, unit):
-        why = _merge(run, aside, target)
+        why = _merge(run, aside, target, still)
         if why:
             reason = f"{why}; what came to its place while it was away stays there"
             log.warning("unit=%s step=merge-recreated left path=%r reason=%r", unit.log_field, aside.path, reason)
@@ -243,13 +268,13 @@ def _find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
     return [entry for match, entry in found if match and int(match["number"]) == unit.number]
 
 
-def _merge(run: Run, top: FileInfo, target: str) -> str:
+def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
     """Why not all was merged, "" if it was. Without recursion: anyone who may write to the table may nest directories deeper than Python's
     stack.
     """
     if not top.is_dir:
         return "it is a file"
-    waiting, merged, moves, why = [(top, target)], [], 0, ""
+    waiting, merged, why = [(top, target)], [], ""
     while waiting:
         source, target = waiting.pop()
         merged.append(source.path)
@@ -258,13 +283,16 @@ def _merge(run: Run, top: FileInfo, target: str) -> str:
             # Its rights are not those that are compared.
             return f"another directory came to {source.path}"
         entries = seen.entries
-        moves += len(entries)
-        if moves > MOST_LIFTED or len(merged) > MOST_LIFTED_DIRECTORIES:
+        if run.moved_up.number + len(entries) > MOST_LIFTED or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
+        run.moved_up.number += len(entries)
         open_ones = _leave_out_shielded(run.files, source, entries, target)
         if len(open_ones) < len(entries):
             why = f"more users could read its files than may list {source.path}"
-        waiting += _move_entries(run, open_ones, target)
+        taken = _move_entries(run, open_ones, target, still)
+        if taken is None:
+            return "somebody has overwritten live"
+        waiting += taken
     for directory in reversed(merged):
         run.files.remove_empty(directory)
     return why
@@ -282,10 +310,14 @@ def _leave_out_shielded(files: Files, source: FileInfo, entries: Sequence[FileIn
     return entries if own.acl == other.acl and eligibility.is_as_open(own, other) else found
 
 
-def _move_entries(run: Run, entries: Sequence[FileInfo], target: str) -> Sequence[Tuple[FileInfo, str]]:
-    """Move entries into a directory; returns the directories whose names are taken there, with these."""
+def _move_entries(
+    run: Run, entries: Sequence[FileInfo], target: str, still: Optional[StillLive]
+) -> Optional[Sequence[Tuple[FileInfo, str]]]:
+    """Move entries into a directory; returns the directories whose names are taken there, with these. None if live was overwritten."""
     taken = []
     for entry in entries:
+        if still is not None and not still.holds():
+            return None
         if not entry.is_dir:
             move_file(run.files, entry.path, target)
             continue

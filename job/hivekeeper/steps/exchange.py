@@ -250,7 +250,8 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cance
     if exchange.expected is None:
         raise needs_investigation(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
-        return _overwritten(exchange, f"somebody replaced or removed its files after the {exchange.words.after}")
+        departed = manifests.find_late(exchange.unit.manifest, picture.departed)
+        return _overwritten(exchange, f"somebody replaced or removed its files after the {exchange.words.after}", departed=departed)
     if move is Move.PUT_BACK:
         return _put_back(exchange, cause)
     if move is Move.DECIDE:
@@ -278,12 +279,19 @@ def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bo
     return _overwritten(exchange, f"somebody replaced its files after the {exchange.words.after}", gap_ms, late)
 
 
-def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, late: Tuple[str, ...] = ()) -> UnitResult:
-    """Somebody's files are live. What others wrote in the exchange may have been replaced too; or the directory was only moved."""
+def _overwritten(
+    exchange: Exchange, what: str, gap_ms: Optional[float] = None, late: Tuple[str, ...] = (), departed: Sequence[FileInfo] = ()
+) -> UnitResult:
+    """Somebody's files are live. What others wrote in the exchange may have been replaced too; or the directory was only moved. `departed`:
+    files that came late to the old ones, and were not carried over: who rewrote live's files since may never have seen them.
+    """
     unmerged = exchange.means.find_unmerged()
-    why = _with_unmerged(Reason(Code.REPLACED_AFTER, what, ADVICE if unmerged else ""), unmerged)
-    outcome = Outcome.MISPLACED if unmerged else Outcome.OVERWRITTEN
-    return UnitResult(exchange.unit, outcome, exchange.certificate, gap_ms, late, why, has_backup=bool(unmerged))
+    is_told = bool(unmerged or departed)
+    if departed:
+        what = f"{what}; {departed[0].name} came late, and was not carried over"
+    why = _with_unmerged(Reason(Code.REPLACED_AFTER, what, ADVICE if is_told else ""), unmerged)
+    outcome = Outcome.MISPLACED if is_told else Outcome.OVERWRITTEN
+    return UnitResult(exchange.unit, outcome, exchange.certificate, gap_ms, late, why, has_backup=is_told)
 
 
 def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, lift: bool = True) -> UnitResult:

@@ -35,14 +35,16 @@ class Places:
     renamed: Mapping[UnitNumber, Unit] = field(default_factory=dict)
 
 
-def ask(run: Run, units: Sequence[PlannedUnit]) -> Places:
-    """Takes two calls for any number of units; more only if a unit or the table is missing. Raises Refused like qualify_all."""
+def ask(run: Run, units: Sequence[PlannedUnit], are_settled: bool = False) -> Places:
+    """Takes two calls for any number of units; more only if a unit or the table is missing. `are_settled`: live of none of them is away.
+    Raises Refused like qualify_all.
+    """
     if not units:
         return Places()
     table, why = _find_table(run)
     if table is None or why:
         return Places({unit.number: why for unit in units if why})
-    return _ask_for_partitions(run, table, units) if table.partitioned else Places()
+    return _ask_for_partitions(run, table, units, are_settled) if table.partitioned else Places()
 
 
 def _find_table(run: Run, anew: bool = True) -> Tuple[Optional[Table], Optional[Reason]]:
@@ -101,7 +103,7 @@ def _definition(table: Table) -> Tuple[object, ...]:
     return table.create_time, table.kind, table.columns, table.partition_columns, table.owner
 
 
-def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit]) -> Places:
+def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit], are_settled: bool) -> Places:
     present = run.cluster.metastore.partitions_named(table, list(dict.fromkeys(unit.name for unit in units)))
     locations = dict(zip(present, qualify_all(run.files, table, present.values())))
     away = [unit for unit in units if locations.get(unit.name) != unit.live]
@@ -110,7 +112,7 @@ def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit]) ->
     every = run.cluster.metastore.partitions(table)
     # A partition may have got the name of another unit of the run, whose own was dropped or changed.
     by_place = dict(zip(qualify_all(run.files, table, every), every))
-    vacant = _find_vacant(run, {place: one for place, one in by_place.items() if one.name not in present})
+    vacant = _find_vacant(run, {place: one for place, one in by_place.items() if are_settled or one.name not in present})
     changed: Dict[UnitNumber, Reason] = {}
     renamed: Dict[UnitNumber, Unit] = {}
     for unit in away:
@@ -219,7 +221,7 @@ def confirm(run: Run, units: Sequence[UnitResult]) -> List[UnitResult]:
     """
     concerned = [unit for unit in units if (unit.outcome.touched or unit.outcome.exchanged) and not unit.outcome.is_astray]
     try:
-        found = ask(run, [unit.planned for unit in concerned])
+        found = ask(run, [unit.planned for unit in concerned], are_settled=True)
         restored = _restore(run, concerned, found)
     except (MetastoreUnavailable, Refused) as error:
         log.warning("table=%s step=confirm-places failed reason=%r", run.table.full_name, str(error))

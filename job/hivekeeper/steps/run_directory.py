@@ -48,10 +48,13 @@ class Returned:
 
 
 @dataclass
-class Lifted:
-    """How many files and directories a run has moved up in its units, of what late committers left there."""
+class MovedUp:
+    """How many files and directories a run has moved into its units, of what late committers left in them, or others put in their places in
+    the gap; and where it has carried late files over to, by their ids.
+    """
 
     number: int = 0
+    late: Dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Run:
     log_retention_ms: int = 0
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
     returned: Returned = field(default_factory=Returned, compare=False)
-    lifted: Lifted = field(default_factory=Lifted, compare=False)
+    moved_up: MovedUp = field(default_factory=MovedUp, compare=False)
     whereabouts: Whereabouts = field(default_factory=Whereabouts, compare=False)
 
     @property

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 
+from hivekeeper import names
 from hivekeeper.steps import directory_exchange
 from support.builders import a_table
 from support.desk import Desk, outcomes
-from support.fakes.files import FakeFiles, Killed
+from support.fakes.files import FakeFiles
+from support.fakes.rows import DataFile
+from support.joined_desk import at
 from support.world import World
 
 MOST = 6
@@ -85,8 +86,8 @@ def test_what_comes_to_one_unit_again_and_again_in_its_gap_is_merged_only_as_far
 @pytest.mark.parametrize("merged", [0, 1, 3])
 def test_what_came_in_an_outage_is_not_merged_beside_the_files_of_an_overwriter_that_came_after_it(merged):
     """No attacker needed. A run is killed in its gap, and a writer adds files for hours, in the directory that it makes again. The recovery
-    brings the new files in, and while it merges the others an INSERT OVERWRITE, which begins after live is there again, replaces all that it
-    lists. Late files stay aside from then on (move_late); these were there before it, too.
+    brings the new files in, and while it merges the others an INSERT OVERWRITE, which begins after live is there again, replaces all that
+    it lists. Late files stay aside from then on (move_late); these were there before it, too.
     """
     desk = a_desk("dt=1")
     live = desk.live("dt=1")
@@ -124,7 +125,9 @@ def test_the_same_late_files_are_not_carried_over_once_in_each_unit(monkeypatch)
     writer, space, waiting = desk.world.files.writer, desk.world.files.namespace, list(units)
 
     def give_flood(what):
-        if not waiting or not (what.startswith(("exchange", "rename_exact")) and "/retired/" in what and f"{desk.live(waiting[0])} " in what):
+        if not waiting or not (
+            what.startswith(("exchange", "rename_exact")) and "/retired/" in what and f"{desk.live(waiting[0])} " in what
+        ):
             return
         live = desk.live(waiting.pop(0))
         for name in list(space.directory(live).children):
@@ -142,13 +145,19 @@ def test_the_same_late_files_are_not_carried_over_once_in_each_unit(monkeypatch)
 
     def take_flood_back(what):
         """Between two units, the tenant takes the directory with all that was carried over, and leaves the unit an empty one."""
-        if waiting and len(waiting) < len(units) and flood[0].startswith(desk.live("dt=")) and "/ready/" not in what and "/retired/" in what:
-            if f"{desk.live(waiting[0])} " in what:
-                former = flood[0]
-                writer.make_directory(f"{desk.live()}/.flood")
-                for name in [one for one in list(space.directory(former).children) if one.startswith("x")]:
-                    writer.rename_into(f"{former}/{name}", f"{desk.live()}/.flood")
-                flood[0] = f"{desk.live()}/.flood"
+        if (
+            waiting
+            and len(waiting) < len(units)
+            and flood[0].startswith(desk.live("dt="))
+            and "/ready/" not in what
+            and "/retired/" in what
+            and f"{desk.live(waiting[0])} " in what
+        ):
+            former = flood[0]
+            writer.make_directory(f"{desk.live()}/.flood")
+            for name in [one for one in list(space.directory(former).children) if one.startswith("x")]:
+                writer.rename_into(f"{former}/{name}", f"{desk.live()}/.flood")
+            flood[0] = f"{desk.live()}/.flood"
 
     def act(what):
         take_flood_back(what)
@@ -159,3 +168,45 @@ def test_the_same_late_files_are_not_carried_over_once_in_each_unit(monkeypatch)
     result = desk.compact()
     assert not waiting and set(outcomes(result).values()) == {"swapped"}
     assert len(carried) <= 2 * late
+
+
+def test_files_of_one_name_are_not_moved_up_by_as_many_calls_as_there_are_of_that_name(monkeypatch):
+    """The limit counts files, each of which "costs two calls or one"; but the nth of one name is tried under n names."""
+    desk = a_desk("dt=1")
+    desk.compact()
+    for nth in range(50):
+        prepare(desk, f"{desk.live('dt=1')}/job{nth:02d}", 4)
+    entries = 50 + 50 * 4
+    monkeypatch.setattr(directory_exchange, "MOST_LIFTED", entries)
+    calls, rename = [], FakeFiles.rename_exact
+
+    def rename_and_count(self, source, target):
+        if "/job" in source:
+            calls.append(source)
+        return rename(self, source, target)
+
+    monkeypatch.setattr(FakeFiles, "rename_exact", rename_and_count)
+    desk.recover()
+    assert 0 < len(calls) <= 3 * entries
+
+
+def test_a_hidden_file_that_is_merged_stays_hidden_where_its_name_is_taken():
+    """No attacker needed. A scheduler writes a marker `.done` into each partition, and a load in the gap writes another one: `-late1.done`
+    is no hidden name, and readers take it for a data file (Hive and Spark: "not a Parquet file"), or show what its writer keeps hidden.
+    """
+    desk = a_desk("dt=1")
+    live, writer = desk.live("dt=1"), desk.world.files.writer
+    writer.add(f"{live}/.done", "", 0)
+    desk.world.files.namespace.advance(8 * 86_400_000)
+    before = {name for name in desk.world.files.namespace.find(live).children if not names.is_hidden(name)}
+
+    def load():
+        writer.add(f"{live}/loaded.parquet", DataFile(("loaded",)), 1000)
+        writer.add(f"{live}/.done", "by job 17", 9)
+
+    at(desk, [f"/ready/u00001 {live}"], load)
+    desk.compact()
+    children = desk.world.files.namespace.find(live).children
+    assert before, "there were data files"
+    assert "loaded.parquet" in children
+    assert not [name for name in children if "done" in name and not names.is_hidden(name)]

@@ -74,3 +74,17 @@ def test_rows_of_a_partition_that_got_another_ones_name_in_an_outage_come_back(c
     change(desk)
     desk.recover()
     assert desk.world.rows_of(desk.table) == before
+
+
+def test_a_managed_partition_that_is_renamed_in_its_gap_to_the_name_of_a_dropped_one_of_the_run_is_misplaced():
+    """As `PARTITION … RENAME`, managed table, in docs/swap.md: the new place has no directory, exit code 7. Where the new name is that of a
+    unit of the same run, which was dropped just before, it counts as dropped on purpose: exit code 6, and "nothing" is to be done.
+    """
+    world = World()
+    world.add_table(a_table(["dt"], kind="MANAGED_TABLE", create_time=5), {"dt=1": [1000] * 3, "dt=2": [1000] * 2})
+    desk = Desk(world, backup_table=False)
+    rows = world.rows_below(desk.live("dt=2"))
+    at(desk, ["rename_exact", f"/ready/u00002 {desk.live('dt=2')}"], lambda: drop_and_rename(desk))
+    result = desk.compact()
+    assert not set(rows) & set(world.rows_of(desk.table)), "readers do not see them"
+    assert {unit.name: unit.outcome.code for unit in result.tables[0].units}["dt=2"] == "misplaced", result.code

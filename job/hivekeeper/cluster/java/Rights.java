@@ -211,11 +211,12 @@ public class Rights {
     return place.fs.makeQualified(place.byId(fileId).real);
   }
 
-  /** Only that there is none says something: one that may not be looked at just now is there. */
+  /** One that may not be looked at just now is there. A router may say anything of a path that it does not know. */
   private static boolean isDirectory(FileSystem fs, Path path) throws IOException {
     try {
       return fs.getFileStatus(path).isDirectory();
-    } catch (FileNotFoundException absent) {
+    } catch (IOException failed) {
+      if (Denials.isDenial(failed)) throw failed;
       return false;
     }
   }
