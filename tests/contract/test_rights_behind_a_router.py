@@ -71,15 +71,15 @@ public class Routed extends DistributedFileSystem {
 
 
 def test_rights_are_given_by_the_path_where_a_router_has_no_place_for_ids(gateway: Any) -> None:
-    package = JavaPackage(
-        gateway.jvm, "hivekeeper.routed", [JavaSource("Routed.java", ROUTED)], compiled(gateway.java_gateway).loader
-    )
+    package = JavaPackage(gateway.jvm, "hivekeeper.routed", [JavaSource("Routed.java", ROUTED)], compiled(gateway.java_gateway).loader)
     conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
     conf.setClassLoader(package.loader)
     conf.set("fs.routed.impl", "hivekeeper.routed.Routed")
     conf.setBoolean("fs.routed.impl.disable.cache", True)
     gateway.helper("Rights", conf).give(json.dumps({"routed://router/catalogue": {"mode": 0o755, "file_id": 7}}))
-    status = gateway.jvm.org.apache.hadoop.fs.Path("routed://router/catalogue").getFileSystem(conf).getFileStatus(
+    status = (
         gateway.jvm.org.apache.hadoop.fs.Path("routed://router/catalogue")
+        .getFileSystem(conf)
+        .getFileStatus(gateway.jvm.org.apache.hadoop.fs.Path("routed://router/catalogue"))
     )
     assert oct(status.getPermission().toShort()) == oct(0o755)
