@@ -204,6 +204,10 @@ class CatalogueTable:
     owners: Tuple[str, ...] = ()
 
 
+# For whether a table has partitions.
+SOME_COLUMN = Column("", "")
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of the metastore. `kind` is its `tableType`: EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, …
@@ -232,6 +236,11 @@ class Table:
     @classmethod
     def without_definition(cls, database: str, name: str, why: str, kind: str = "", create_time: int = 0) -> Table:
         return cls(database, name, kind, "", Storage("", "", ""), (), create_time=create_time, unreadable=why)
+
+    def bare(self) -> Table:
+        """Its name, kind, place and creation time, and whether it has partitions: what others may be held with, however large it is."""
+        bare = Table.without_definition(self.database, self.name, self.unreadable, self.kind, self.create_time)
+        return replace(bare, location=self.location, partition_columns=(SOME_COLUMN,) if self.partitioned else ())
 
     @property
     def full_name(self) -> str:

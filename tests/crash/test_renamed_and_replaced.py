@@ -92,17 +92,15 @@ def then(world: World, what: str, mode: str) -> None:
         world.files.fail_next(what.partition(" ")[0], FilesUnavailable("the NameNode fails over"))
 
 
-def meet(command: str, how: str, step: int, mode: str):
-    desk = build(command, how)
-    world = desk.world
-    before, built = world.rows_of(TABLE), world.rows_of(BUILT) if BUILT in world.catalog.tables else Counter()
-    meeting = Meeting(desk, how, step)
+def run_and_recover(desk: Desk, command, meeting: Meeting, mode: str, tables):
+    """The exit codes of the command and of the recoveries of these tables, and what to say of them. None if the command had ended before,
+    () if the statements did not get as far as the rename.
+    """
+    world, step, act, codes = desk.world, meeting.step, meeting.act, []
     if mode:
-        act = meeting.act
         world.files.before_step = lambda what: (act(what), then(world, what, mode) if meeting.met == step + 1 else None)
-    codes = []
     with suppress(Killed):
-        codes.append(COMMANDS[command](desk).code)
+        codes.append(command(desk).code)
     if meeting.met <= step:
         return None
     world.files.before_step = None
@@ -110,12 +108,21 @@ def meet(command: str, how: str, step: int, mode: str):
     world.files.expire_locks()
     world.files.namespace.advance(3_600_000)
     if RENAMED not in world.catalog.tables:
-        return []
-    for name in (RENAMED, TABLE):
+        return ()
+    for name in tables:
         desk.table = name
         codes.append(desk.recover().code)
-    said = f"before change {step} ({meeting.what}), exit codes {[code.name for code in codes]}"
-    found = []
+    return codes, f"before change {step} ({meeting.what}), exit codes {[code.name for code in codes]}"
+
+
+def meet(command: str, how: str, step: int, mode: str):
+    desk = build(command, how)
+    world = desk.world
+    before, built = world.rows_of(TABLE), world.rows_of(BUILT) if BUILT in world.catalog.tables else Counter()
+    met = run_and_recover(desk, COMMANDS[command], Meeting(desk, how, step), mode, (RENAMED, TABLE))
+    if not met:
+        return None if met is None else []
+    (_, said), found = met, []
     if below(world, TABLE) != built:
         found.append(f"{said}: the new table's directory has {dict(below(world, TABLE))}, and its rows are {dict(built)}")
     if world.rows_of(RENAMED) != before:
@@ -160,26 +167,10 @@ def meet_join(how: str, step: int, mode: str):
         desk.table = TABLE
         desk.runs.clear()
     before, built = world.rows_of(TABLE), names_below(world, BUILT) if BUILT in world.catalog.tables else {}
-    meeting = Meeting(desk, how, step)
-    if mode:
-        act = meeting.act
-        world.files.before_step = lambda what: (act(what), then(world, what, mode) if meeting.met == step + 1 else None)
-    codes = []
-    with suppress(Killed):
-        codes.append(desk.compact().code)
-    if meeting.met <= step:
-        return None
-    world.files.before_step = None
-    world.files.revive()
-    world.files.expire_locks()
-    world.files.namespace.advance(3_600_000)
-    if RENAMED not in world.catalog.tables:
-        return []
-    for name in (RENAMED, RENAMED, TABLE):
-        desk.table = name
-        codes.append(desk.recover().code)
-    said = f"before change {step} ({meeting.what}), exit codes {[code.name for code in codes]}"
-    found = []
+    met = run_and_recover(desk, Desk.compact, Meeting(desk, how, step), mode, (RENAMED, RENAMED, TABLE))
+    if not met:
+        return None if met is None else []
+    (codes, said), found = met, []
     now = names_below(world, TABLE)
     if now != built:
         found.append(f"{said}: the new table's directory has {now}, and had {built}")

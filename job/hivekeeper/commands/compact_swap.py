@@ -16,7 +16,7 @@ from hivekeeper.commands.cleanup import clean_up_table
 from hivekeeper.commands.compact_table import compact_table
 from hivekeeper.commands.context import Context
 from hivekeeper.errors import Unusable
-from hivekeeper.model import Column, Table
+from hivekeeper.model import Table
 from hivekeeper.plan import retention
 from hivekeeper.ports import require_readable
 from hivekeeper.reasons import Code, Reason
@@ -51,7 +51,7 @@ def _compact_and_clean_up(cleaned: Dict[str, TableOutcome], context: Context, ta
     if not settings.cleanup_beside or context.dry_run:
         return _with_cleanup(outcome, _clean_up(context, table, clean_up_table))
 
-    context.cluster.beside.add(partial(_clean_up_later, cleaned, context, _without_definition(table), table.create_time))
+    context.cluster.beside.add(partial(_clean_up_later, cleaned, context, table.bare()))
     return outcome
 
 
@@ -59,13 +59,6 @@ def _is_cleanup_wanted(outcome: TableOutcome) -> bool:
     """Where a proof failed, or rows are not where they belong, somebody may need more than the newest backup."""
     is_done = not outcome.answered_by and (not outcome.problem or outcome.problem.code in LACKS_ROOM)
     return is_done and code_of_units(outcome.units) in (Exit.DONE, Exit.PARTIAL, Exit.REFUSED)
-
-
-def _without_definition(table: Table) -> Table:
-    """What a cleanup that waits needs: others may wait with it, and a definition is as large as its owner has made it."""
-    columns = (Column("", ""),) if table.partitioned else ()
-    bare = Table.without_definition(table.database, table.name, "")
-    return replace(bare, location=table.location, partition_columns=columns)
 
 
 def _clean_up(context: Context, table: Table, work: per_table.Work) -> TableOutcome:
@@ -76,12 +69,14 @@ def _clean_up(context: Context, table: Table, work: per_table.Work) -> TableOutc
     return per_table.attempt(after, table, work)
 
 
-def _clean_up_later(cleaned: Dict[str, TableOutcome], context: Context, bare: Table, create_time: int) -> None:
-    """The same while another table is in work, whose log and times are not mixed up with this one's."""
+def _clean_up_later(cleaned: Dict[str, TableOutcome], context: Context, bare: Table) -> None:
+    """The same while another table is in work, whose log and times are not mixed up with this one's. Its definition is asked for again:
+    thousands of cleanups may wait.
+    """
 
     def clean_up(context: Context, bare: Table) -> TableOutcome:
         table = require_readable(context.cluster.metastore.tables(bare.database, [bare.name]).get(bare.name))
-        if table is None or (table.create_time, table.location) != (create_time, bare.location):
+        if table is None or (table.create_time, table.location) != (bare.create_time, bare.location):
             return TableOutcome(bare.full_name)
         return clean_up_table(context, table)
 

@@ -114,9 +114,11 @@ def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[Tabl
         log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.full_name, outcome.code, code, outcome.seconds)
         # What is told at the end is about all tables together, which may have more files, and longer definitions, than there is memory for.
         outcome = outcome.without_definitions()
-        if outcome.dispensable > spare:
+        dispensable = outcome.dispensable
+        if dispensable > spare:
             outcome = outcome.shortened()
-        spare -= outcome.dispensable
+        else:
+            spare -= dispensable
         outcomes.append(outcome if context.keeps_files else outcome.without_listings())
     return outcomes
 

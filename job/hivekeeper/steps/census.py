@@ -11,7 +11,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
-from hivekeeper.model import Column, Partition, Storage, Table
+from hivekeeper.model import Partition, Table
 from hivekeeper.names import BACKUP_OF
 from hivekeeper.ports import Cluster, MetastoreRefused
 from hivekeeper.runlog.run_files import is_inside
@@ -19,8 +19,6 @@ from hivekeeper.steps.observe import MOST_SERVERS, count_servers, qualify_table
 
 log = logging.getLogger(__name__)
 
-# For whether a table has partitions.
-SOME_COLUMN = Column("", "")
 # So many are read in one call.
 TABLES_AT_ONCE = 1000
 MOST_AGE_OF_TABLES_MS = 60_000
@@ -167,8 +165,7 @@ def _path_of(location: str) -> str:
 def _slim(cluster: Cluster, table: Table) -> Table:
     """What is asked of a table. Of a mark that is longer than any table's name its beginning, which names none."""
     marks = {BACKUP_OF: table.parameters[BACKUP_OF][: names.MOST_NAME]} if BACKUP_OF in table.parameters else {}
-    slim = Table(table.database, table.name, table.kind, table.location, Storage("", "", ""), (), create_time=table.create_time)
-    slim = replace(slim, parameters=marks, unreadable=table.unreadable, partition_columns=(SOME_COLUMN,) if table.partitioned else ())
+    slim = replace(table.bare(), parameters=marks)
     try:
         return qualify_table(cluster.files, slim)
     except Refused:

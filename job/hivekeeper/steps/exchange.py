@@ -15,7 +15,7 @@ from hivekeeper.ports import FilesError, FilesUnavailable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
-from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.manifests import Found, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.checks import Checked
@@ -202,8 +202,12 @@ def leave_aside(exchange: Exchange, why: Reason, after: Outcome = Outcome.MISPLA
         return _keep_aside(exchange, aside, why) if aside else UnitResult(exchange.unit, exchange.words.cancelled, why=why)
     late = manifests.find_late(exchange.unit.manifest, picture.departed)
     if late:
-        why = replace(why, what=f"{why.what}; {late[0].name} came late, and was not carried over")
+        why = _with_late(why, late)
     return UnitResult(exchange.unit, Outcome.MISPLACED if late or unmerged else after, exchange.certificate, why=why, has_backup=True)
+
+
+def _with_late(why: Reason, late: Sequence[Found]) -> Reason:
+    return replace(why, what=f"{why.what}; {late[0].name} came late, and was not carried over")
 
 
 def _with_unmerged(why: Reason, place: str) -> Reason:
@@ -287,9 +291,8 @@ def _overwritten(
     """
     unmerged = exchange.means.find_unmerged()
     is_told = bool(unmerged or departed)
-    if departed:
-        what = f"{what}; {departed[0].name} came late, and was not carried over"
-    why = _with_unmerged(Reason(Code.REPLACED_AFTER, what, ADVICE if is_told else ""), unmerged)
+    why = Reason(Code.REPLACED_AFTER, what, ADVICE if is_told else "")
+    why = _with_unmerged(_with_late(why, departed) if departed else why, unmerged)
     outcome = Outcome.MISPLACED if is_told else Outcome.OVERWRITTEN
     return UnitResult(exchange.unit, outcome, exchange.certificate, gap_ms, late, why, has_backup=is_told)
 

@@ -393,50 +393,47 @@ def test_records_that_name_a_table_in_a_closed_database_hide_no_leftover_of_othe
     assert find(desk) == expected
 
 
-def test_the_logs_of_all_that_is_left_over_are_not_held_together(monkeypatch):
-    """Each may name the files of backups of millions of files."""
-    world, tables = World(), 8
-    world.catalog.homes["sales"] = "hdfs://nn/warehouse/sales"
+def leave_logs(world, tables):
+    """Those of dropped tables, each about the backup of fifty files."""
     for number in range(tables):
         world.add_table(a_table(name=f"t{number}", location=f"hdfs://nn/warehouse/sales/t{number}", create_time=5), {"": [1000] * 50})
-        left = Desk(world, f"sales.t{number}")
-        left.compact()
+        Desk(world, f"sales.t{number}").compact()
     for number in range(tables):
         world.catalog.drop_table(f"sales.t{number}")
     world.files.namespace.advance(2 * 3_600_000)
-    held, describe = [], orphans._describe
 
-    def describe_and_count(cluster, *more):
-        found = describe(cluster, *more)
+
+def count_held(monkeypatch, module, name):
+    """After each call of this function, of how many files the log entries are that the cluster holds."""
+    held, call = [], getattr(module, name)
+
+    def call_and_count(cluster, *more):
+        found = call(cluster, *more)
         runs = [one for one in cluster.log_entries.values() if hasattr(one, "effects")]
         held.append(sum(len(effect.before) for run in runs for effect in run.effects))
         return found
 
-    monkeypatch.setattr(orphans, "_describe", describe_and_count)
-    found = [one for one in find(left) if one.kind is OrphanKind.RECORDS]
+    monkeypatch.setattr(module, name, call_and_count)
+    return held
+
+
+def test_the_logs_of_all_that_is_left_over_are_not_held_together(monkeypatch):
+    """Each may name the files of backups of millions of files."""
+    world, tables = World(), 8
+    world.catalog.homes["sales"] = "hdfs://nn/warehouse/sales"
+    leave_logs(world, tables)
+    held = count_held(monkeypatch, orphans, "_describe")
+    found = [one for one in find(Desk(world, "sales.t0")) if one.kind is OrphanKind.RECORDS]
     assert [one.files for one in found] == [50] * tables
     assert max(held) <= 50, held
 
 
 def test_nor_by_the_first_command_on_a_table_beside_them(monkeypatch):
     world, tables = World(), 8
-    for number in range(tables):
-        world.add_table(a_table(name=f"t{number}", location=f"hdfs://nn/warehouse/sales/t{number}", create_time=5), {"": [1000] * 50})
-        Desk(world, f"sales.t{number}").compact()
-    for number in range(tables):
-        world.catalog.drop_table(f"sales.t{number}")
+    leave_logs(world, tables)
     fresh = a_table(name="fresh", kind="MANAGED_TABLE", location="hdfs://nn/warehouse/sales/fresh", create_time=9)
     world.add_table(fresh, {"": [1000] * 3})
-    world.files.namespace.advance(2 * 3_600_000)
-    held, find_ids = [], identity._find_ids
-
-    def find_and_count(cluster, *more):
-        found = find_ids(cluster, *more)
-        runs = [one for one in cluster.log_entries.values() if hasattr(one, "effects")]
-        held.append(sum(len(effect.before) for run in runs for effect in run.effects))
-        return found
-
-    monkeypatch.setattr(identity, "_find_ids", find_and_count)
+    held = count_held(monkeypatch, identity, "_find_ids")
     assert Desk(world, "sales.fresh").compact().code is Exit.DONE
     assert len(held) == tables
     assert max(held) <= 50, held

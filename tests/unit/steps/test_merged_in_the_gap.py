@@ -27,12 +27,12 @@ def prepare(desk, place, files):
         desk.world.add_file(f"{place}/x{nth}.parquet", [f"{place} {nth}"])
 
 
-def count_merges(monkeypatch):
-    """The calls that move something out of `recreated`, whether they succeed or not."""
+def count_renames(monkeypatch, words):
+    """The renames of what has this in its path, whether they succeed or not."""
     calls, rename = [], FakeFiles.rename_exact
 
     def rename_and_count(self, source, target):
-        if "/recreated/" in source:
+        if words in source:
             calls.append(source)
         return rename(self, source, target)
 
@@ -61,7 +61,7 @@ def test_what_comes_to_many_units_in_their_gaps_is_merged_only_as_far_as_in_one(
         places[unit] = [f"{desk.live()}/.flood-{unit}"]
         prepare(desk, places[unit][0], 4)
     desk.world.files.namespace.advance(8 * 86_400_000)
-    calls = count_merges(monkeypatch)
+    calls = count_renames(monkeypatch, "/recreated/")
     come_whenever_live_is_away(desk, places)
     desk.compact()
     assert not any(places.values()), "each came in its gap"
@@ -76,7 +76,7 @@ def test_what_comes_to_one_unit_again_and_again_in_its_gap_is_merged_only_as_far
     for place in places["dt=1"]:
         prepare(desk, place, 5)
     desk.world.files.namespace.advance(8 * 86_400_000)
-    calls = count_merges(monkeypatch)
+    calls = count_renames(monkeypatch, "/recreated/")
     come_whenever_live_is_away(desk, places)
     desk.compact()
     assert not places["dt=1"], "all of them came in the gap"
@@ -136,13 +136,6 @@ def test_the_same_late_files_are_not_carried_over_once_in_each_unit(monkeypatch)
         writer.rename_into(flood[0], live)
         flood[0] = live
 
-    carried, rename = [], FakeFiles.rename_exact
-
-    def rename_and_count(self, source, target):
-        if "/retired/" in source and source.endswith(".parquet"):
-            carried.append(source)
-        return rename(self, source, target)
-
     def take_flood_back(what):
         """Between two units, the tenant takes the directory with all that was carried over, and leaves the unit an empty one."""
         if (
@@ -163,7 +156,7 @@ def test_the_same_late_files_are_not_carried_over_once_in_each_unit(monkeypatch)
         take_flood_back(what)
         give_flood(what)
 
-    monkeypatch.setattr(FakeFiles, "rename_exact", rename_and_count)
+    carried = count_renames(monkeypatch, "/retired/u")
     desk.world.files.before_step = act
     result = desk.compact()
     assert not waiting and set(outcomes(result).values()) == {"swapped"}
@@ -178,14 +171,7 @@ def test_files_of_one_name_are_not_moved_up_by_as_many_calls_as_there_are_of_tha
         prepare(desk, f"{desk.live('dt=1')}/job{nth:02d}", 4)
     entries = 50 + 50 * 4
     monkeypatch.setattr(directory_exchange, "MOST_LIFTED", entries)
-    calls, rename = [], FakeFiles.rename_exact
-
-    def rename_and_count(self, source, target):
-        if "/job" in source:
-            calls.append(source)
-        return rename(self, source, target)
-
-    monkeypatch.setattr(FakeFiles, "rename_exact", rename_and_count)
+    calls = count_renames(monkeypatch, "/job")
     desk.recover()
     assert 0 < len(calls) <= 3 * entries
 
