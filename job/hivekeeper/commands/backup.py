@@ -71,9 +71,8 @@ def _choose(observed: ObservedTable) -> Tuple[List[UnitAnalysis], Tuple[UnitOutc
     """The units that can be recorded, and why others cannot: a record must not say that there is nothing where nothing was seen."""
     chosen, refused = [], []
     for one in (one for one in observed.units if one.snapshot.exists):
-        why = (
-            one.reason if not is_recordable(one.unit.live, observed.table.location) else eligibility.refuse_unseen(one.reason, one.snapshot)
-        )
+        is_inside = is_recordable(one.unit.live, observed.table.location)
+        why = eligibility.refuse_unseen(one.reason, one.snapshot) if is_inside else one.reason
         if why is None:
             chosen.append(one)
         else:
