@@ -174,7 +174,7 @@ class JailedFiles:
             self.jail.require(path)
         return self.inner.exchange(live, aside, incoming, mark)
 
-    def blocks(self, path: str, below: int = ANY_LENGTH, ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Tuple[Block, ...]]:
+    def blocks(self, path: str, below: int = ANY_LENGTH, ids: Optional[Mapping[str, int]] = None) -> Mapping[str, Tuple[Block, ...]]:
         return self.inner.blocks(path, below, ids)
 
     def is_anywhere(self, near: str, file_id: int) -> bool:

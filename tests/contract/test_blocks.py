@@ -52,10 +52,12 @@ def test_a_file_that_was_written_to_again_or_replaced_has_another_block(world):
 
 
 def test_another_file_than_the_listed_one_has_no_blocks(world):
-    before, known = world.files.blocks(world.path("d")), {name: entry(world, name).file_id for name in "ab"}
+    before, known = world.files.blocks(world.path("d")), {name: entry(world, name).file_id for name in "abc"}
     world.writer.delete(world.path("d", "b"))
     world.writer.add(world.path("d", "b"), "bbb")
+    world.writer.add(world.path("d", "new"), "new")
     assert world.files.blocks(world.path("d"), ids=known) == {name: before[name] for name in "ac"}
+    assert world.files.blocks(world.path("d"), ids={}) == {}
     assert world.files.blocks(world.path("d", "b"), ids=known) == {}
     assert world.files.blocks(world.path("d", "a"), ids=known) == {"a": before["a"]}
 

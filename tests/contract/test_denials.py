@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from hivekeeper.cluster.java_classes import JavaPackage, JavaSource, compiled
+from hivekeeper.cluster.java_classes import compiled
 from hivekeeper.cluster.java_errors import JAVA_ERRORS, files_error, java_causes
 from hivekeeper.ports import FilesUnavailable, NoPermission
+from support.file_systems import configuration_with
 
 DENIED = "org.apache.hadoop.security.AccessControlException"
 RANGER = "org.apache.ranger.authorization.hadoop.exceptions.RangerAccessControlException"
@@ -18,11 +19,9 @@ SAID = 'Permission denied: user=etl, access=READ, inode="/table"'
 TABLE = "refusing://nn/table"
 
 # HDFS's client unwraps an error only if it knows the name of its class.
-REFUSING = """package hivekeeper.refusing;
+REFUSING = """package hivekeeper.tested;
 
 import java.io.IOException;
-import java.net.URI;
-import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.ContentSummary;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FsStatus;
@@ -31,32 +30,11 @@ import org.apache.hadoop.fs.QuotaUsage;
 import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.hadoop.fs.permission.FsAction;
 import org.apache.hadoop.fs.permission.FsPermission;
-import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.ipc.RemoteException;
 import org.apache.hadoop.security.AccessControlException;
 import org.apache.hadoop.security.UserGroupInformation;
 
-public class Refusing extends DistributedFileSystem {
-  public void initialize(URI uri, Configuration conf) {
-    setConf(conf);
-  }
-
-  public String getScheme() {
-    return "refusing";
-  }
-
-  public URI getUri() {
-    return URI.create("refusing://nn");
-  }
-
-  protected URI canonicalizeUri(URI uri) {
-    return uri;
-  }
-
-  public Path getWorkingDirectory() {
-    return new Path("refusing://nn/");
-  }
-
+public class Refusing extends WithoutServer {
   public FileStatus getFileStatus(Path path) throws IOException {
     String user = UserGroupInformation.getCurrentUser().getShortUserName();
     return new FileStatus(0, true, 1, 1, 1, 1, new FsPermission((short) 0755), user, "etl", path);
@@ -94,11 +72,9 @@ public class Refusing extends DistributedFileSystem {
     throw refused();
   }
 
-  public void close() {}
-
   private IOException refused() {
-    String name = getConf().get("refusing.with");
-    String said = getConf().get("refusing.said");
+    String name = getConf().get("tested.with");
+    String said = getConf().get("tested.said");
     return name.equals(AccessControlException.class.getName()) ? new AccessControlException(said) : new RemoteException(name, said);
   }
 }
@@ -110,13 +86,7 @@ class Refusing:
 
     def __init__(self, gateway: Any, error: str) -> None:
         self.gateway, self.core = gateway, compiled(gateway.java_gateway)
-        package = JavaPackage(gateway.jvm, "hivekeeper.refusing", [JavaSource("Refusing.java", REFUSING)], self.core.loader)
-        self.conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
-        self.conf.setClassLoader(package.loader)
-        self.conf.set("fs.refusing.impl", "hivekeeper.refusing.Refusing")
-        self.conf.setBoolean("fs.refusing.impl.disable.cache", True)
-        self.conf.set("refusing.with", error)
-        self.conf.set("refusing.said", SAID)
+        self.conf = configuration_with(gateway, "refusing", "Refusing", REFUSING, **{"with": error, "said": SAID})
 
     def make(self, kind: str, folder: str = "") -> Any:
         package = compiled(self.gateway.java_gateway, folder) if folder else self.core

@@ -9,13 +9,13 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.cluster.files import HadoopFiles
-from hivekeeper.cluster.java_classes import JavaPackage, JavaSource, compiled
 from hivekeeper.cluster.java_errors import JAVA_ERRORS
+from support.file_systems import configuration_with
 from support.storage import TEST_FS
 
 pytestmark = [pytest.mark.jvm, pytest.mark.skipif(not TEST_FS.startswith("hdfs:"), reason="ids of directories, and ACLs")]
 
-EXCHANGING = """package hivekeeper.exchanging;
+EXCHANGING = """package hivekeeper.tested;
 
 import java.io.IOException;
 import org.apache.hadoop.fs.FileStatus;
@@ -27,19 +27,19 @@ public class Exchanging extends DistributedFileSystem {
   private static int done;
 
   private Path made() {
-    return new Path(getConf().get("exchanging.made"));
+    return new Path(getConf().get("tested.made"));
   }
 
   private Path table() {
-    return new Path(getConf().get("exchanging.table"));
+    return new Path(getConf().get("tested.table"));
   }
 
   private Path scratch() {
-    return new Path(table(), getConf().get("exchanging.scratch"));
+    return new Path(table(), getConf().get("tested.scratch"));
   }
 
   public FileStatus getFileStatus(Path path) throws IOException {
-    if (getConf().get("exchanging.made") != null) return exchangeMade(path);
+    if (getConf().get("tested.made") != null) return exchangeMade(path);
     if (done == 0 && path.toUri().getPath().startsWith("/.reserved/.inodes/")) {
       done = 1;
       // Whoever may write to the directory around it may delete an empty one of another user, and had kept one of an earlier doctor.
@@ -88,16 +88,7 @@ NAME = names.trial_directory(RUN)
 
 def exchanging(gateway: Any, **settings: str) -> Any:
     """A configuration in which somebody exchanges directories between the calls."""
-    package = JavaPackage(
-        gateway.jvm, "hivekeeper.exchanging", [JavaSource("Exchanging.java", EXCHANGING)], compiled(gateway.java_gateway).loader
-    )
-    conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
-    conf.setClassLoader(package.loader)
-    conf.set("fs.hdfs.impl", "hivekeeper.exchanging.Exchanging")
-    conf.setBoolean("fs.hdfs.impl.disable.cache", True)
-    for name, value in settings.items():
-        conf.set(f"exchanging.{name}", value)
-    return conf
+    return configuration_with(gateway, "hdfs", "Exchanging", EXCHANGING, **settings)
 
 
 def test_rights_for_the_directory_with_an_id_are_not_given_to_another_one_at_its_path(gateway: Any, tmp_path: Any) -> None:

@@ -127,7 +127,7 @@ class Joining:
         join, live = one.join, self._run.files.stat(one.unit.live)
         if live is None:
             raise NotJoinable(f"{one.unit.live} is gone")
-        blocks = self._run.files.blocks(one.directory)
+        blocks = self._run.files.blocks(one.directory, ids={name: file.file_id for name, file in made.items()})
         if not (made.keys() & blocks.keys()) >= {join.file, join.tail, *filter(None, [join.beside])}:
             raise SourceMissing(one.place(join.file))
         ids = made[join.file].file_id, made[join.tail].file_id, live.file_id

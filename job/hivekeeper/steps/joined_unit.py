@@ -332,8 +332,8 @@ class JoinedUnit:
         return _has_others(file.file_id, blocks_of(self.run.files, file), self._find_owners())
 
     def has_planned_blocks(self) -> bool:
-        path = self.in_live(self.join.file)
-        return self.run.files.blocks(path).get(self.join.file, ()) == self.join.planned_blocks(self.made)
+        path, ids = self.in_live(self.join.file), {self.join.file: self.made.file_id}
+        return self.run.files.blocks(path, ids=ids).get(self.join.file, ()) == self.join.planned_blocks(self.made)
 
     def is_wrong(self, own: Optional[FileInfo]) -> bool:
         """Whether T is not what was planned, or is aside for that. `own`: what find_own has found."""

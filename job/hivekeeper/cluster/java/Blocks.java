@@ -4,11 +4,14 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.InvalidPathHandleException;
+import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hdfs.DFSClient;
 import org.apache.hadoop.hdfs.protocol.DirectoryListing;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
@@ -27,12 +30,13 @@ public class Blocks {
 
   /**
    * By name, for each file of a directory with fewer bytes, or for one file: its id, and [id, generation stamp, length] of its blocks in their
-   * order. "null" for nothing.
+   * order. "null" for nothing. `wanted`: a list of ids, if only these are told, or "null".
    */
-  public String of(String text, long below) throws Exception {
+  public String of(String text, long below, String wanted) throws Exception {
     Place place = onHdfs(text);
     if (place.real == null) return "null";
     String path = place.real.toUri().getPath();
+    Set<Long> ids = idsIn(wanted);
     Map<String, Object> found = new TreeMap<String, Object>();
     byte[] after = HdfsFileStatus.EMPTY_NAME;
     while (true) {
@@ -42,11 +46,20 @@ public class Blocks {
         // In a listing of itself, a file's name is empty.
         String name = status.isEmptyLocalName() ? place.real.getName() : status.getLocalName();
         if (!(status instanceof HdfsLocatedFileStatus) || status.getLen() >= below) continue;
+        if (ids != null && !ids.contains(status.getFileId())) continue;
         found.put(name, Arrays.<Object>asList(status.getFileId(), blocks(((HdfsLocatedFileStatus) status).getLocatedBlocks())));
       }
       if (!part.hasMore()) return Json.write(found);
       after = part.getLastName();
     }
+  }
+
+  private static Set<Long> idsIn(String wanted) throws IOException {
+    List<Object> listed = Json.readList(wanted);
+    if (listed == null) return null;
+    Set<Long> ids = new HashSet<Long>();
+    for (Object id : listed) ids.add(((Number) id).longValue());
+    return ids;
   }
 
   private static List<Object> blocks(LocatedBlocks all) {
@@ -63,10 +76,12 @@ public class Blocks {
     Place place = onHdfs(near);
     if (place.real == null) return false;
     try {
-      return place.hdfs().getClient().getFileInfo(Place.BY_ID + fileId) != null;
+      place.fs.getFileStatus(new Path(Place.BY_ID + fileId));
+      return true;
     } catch (FileNotFoundException gone) {
       return false;
     } catch (IOException failed) {
+      if (Place.isUnmounted(failed)) throw new UnsupportedOperationException(near + ": a router has no place for ids");
       if (!Denials.isDenial(failed)) throw failed;
       return true;
     }

@@ -11,7 +11,6 @@ import org.apache.hadoop.fs.Trash;
 import org.apache.hadoop.fs.TrashPolicy;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
-import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 import org.apache.hadoop.security.AccessControlException;
 
 /** Creates and deletes directories, and deletes files. */
@@ -71,10 +70,10 @@ public class Directories {
   public void deleteListed(String text, long directoryId, long fileId) throws IOException {
     Place place = Place.of(conf, text);
     if (place.real == null) return;
-    String exact = Place.BY_ID + directoryId + "/" + place.real.getName();
-    if (place.isHdfs() && isAt(place.hdfs(), exact, fileId)) {
+    Path exact = new Path(Place.BY_ID + directoryId, place.real.getName());
+    if (place.isHdfs() && isAt(place.fs, exact, fileId)) {
       // Not by its path as well: another directory may come there within this call.
-      deleteOne(place.fs, new Path(exact));
+      deleteOne(place.fs, exact);
       return;
     }
     FileEntry directory = FileEntry.at(Place.of(conf, place.real.getParent().toString()));
@@ -83,11 +82,13 @@ public class Directories {
     if (isListed) deleteOne(place.fs, place.real);
   }
 
-  private static boolean isAt(DistributedFileSystem hdfs, String path, long fileId) throws IOException {
+  private static boolean isAt(FileSystem fs, Path path, long fileId) throws IOException {
     try {
-      HdfsFileStatus found = hdfs.getClient().getFileInfo(path);
-      return found != null && found.getFileId() == fileId;
+      return FileEntry.of(fs.getFileStatus(path)).fileId == fileId;
     } catch (FileNotFoundException absent) {
+      return false;
+    } catch (IOException failed) {
+      if (!Place.isUnmounted(failed)) throw failed;
       return false;
     }
   }

@@ -7,6 +7,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.viewfs.ViewFileSystem;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
+import org.apache.hadoop.ipc.RemoteException;
 
 /**
  * The real place of a path: behind a ViewFs mount is a file system that knows ids and open files.
@@ -55,6 +56,14 @@ class Place {
   Place byId(long fileId) {
     boolean isInSnapshot = isHdfs() && (real.toUri().getPath() + "/").contains("/.snapshot/");
     return isHdfs() && !isInSnapshot ? new Place(fs, path, new Path(BY_ID + fileId)) : this;
+  }
+
+  /**
+   * Whether a router says this that has no nameservice for a path, as for all that begin with an id
+   * (dfs.federation.router.default.nameservice.enable=false). The class of the error depends on the version, the text does not.
+   */
+  static boolean isUnmounted(IOException error) {
+    return error instanceof RemoteException && Messages.firstLine(error).startsWith("Cannot find locations for ");
   }
 
   void requireReal() throws FileNotFoundException {

@@ -1,0 +1,59 @@
+"""Hadoop file systems of tests, written in Java: HDFS whose calls a test answers, or does something beside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hivekeeper.cluster.java_classes import JavaPackage, JavaSource, compiled
+
+PACKAGE = "hivekeeper.tested"
+# HDFS without a server: for file systems that answer all that is asked of them themselves.
+_WITHOUT_SERVER = """package hivekeeper.tested;
+
+import java.net.URI;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
+
+public class WithoutServer extends DistributedFileSystem {
+  private URI uri;
+
+  public void initialize(URI uri, Configuration conf) {
+    setConf(conf);
+    this.uri = uri;
+  }
+
+  public String getScheme() {
+    return uri.getScheme();
+  }
+
+  public URI getUri() {
+    return uri;
+  }
+
+  protected URI canonicalizeUri(URI uri) {
+    return uri;
+  }
+
+  public Path getWorkingDirectory() {
+    return new Path(new Path(uri), "/");
+  }
+
+  public void close() {}
+}
+"""
+
+
+def configuration_with(gateway: Any, scheme: str, kind: str, source: str, **settings: str) -> Any:
+    """A Hadoop configuration, with these settings (`tested.…`), in which a scheme's file system is the class `kind` of this source. Its
+    package is `hivekeeper.tested`, as that of `WithoutServer`, which it may extend.
+    """
+    sources = [JavaSource("WithoutServer.java", _WITHOUT_SERVER), JavaSource(f"{kind}.java", source)]
+    package = JavaPackage(gateway.jvm, PACKAGE, sources, compiled(gateway.java_gateway).loader)
+    conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
+    conf.setClassLoader(package.loader)
+    conf.set(f"fs.{scheme}.impl", f"{PACKAGE}.{kind}")
+    conf.setBoolean(f"fs.{scheme}.impl.disable.cache", True)
+    for name, value in settings.items():
+        conf.set(f"tested.{name}", value)
+    return conf
