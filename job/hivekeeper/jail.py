@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
+from typing import ContextManager, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
@@ -159,6 +159,12 @@ class JailedFiles:
 
     def stat(self, path: str) -> Optional[FileInfo]:
         return self.inner.stat(path)
+
+    def id_around(self, directory: str) -> int:
+        return self.inner.id_around(directory)
+
+    def pinned(self, directories: Mapping[str, int]) -> ContextManager[None]:
+        return self.inner.pinned(directories)
 
     def make_directory(self, path: str) -> None:
         self.jail.require(path)

@@ -169,6 +169,15 @@ class Files(Protocol):
     def stat(self, path: str) -> Optional[FileInfo]:
         """The status of a path; None if it does not exist."""
 
+    def id_around(self, directory: str) -> int:
+        """The id of the directory in which this one, whose lock is held, was when the lock was taken; 0 where none is found by its id."""
+
+    def pinned(self, directories: Mapping[str, int]) -> ContextManager[None]:
+        """Until this ends, what lies below one of these paths is what lies below the directory with this id, as in one whose lock is held.
+        The nearest one around a path counts. Only below the directory around one whose lock is held; elsewhere, and for an id of 0, there
+        is only the path.
+        """
+
     def make_directory(self, path: str) -> None:
         """Like mkdir -p, for this user alone (mode 700) whatever umask and default ACLs say; no error if it exists."""
 

@@ -640,6 +640,45 @@ def test_in_a_directory_whose_lock_is_held_all_is_seen_made_and_renamed_where_th
     lock.release()
     assert texts_below(files_world, files_world.path("theirs")) == before
     assert names_in(look(files_world, aside)) == ["d", "lock", "new"]
+
+
+def test_below_what_is_pinned_all_is_seen_and_renamed_where_that_directory_is_by_now(files_world):
+    """Between a table's live and its control directory: another table at its place gets nothing, and nothing is taken out of that."""
+    files_world.skip_on("local", "paths only")
+    files, writer, table, moved = files_world.files, files_world.writer, files_world.path("table"), files_world.path("moved")
+    live, control = f"{table}/dt=1", f"{table}/.hivekeeper"
+    writer.add(f"{live}/old", "old")
+    lock = files.hold(f"{control}/lock", "us")
+    files.make_directory(f"{control}/retired")
+    files.write_new(f"{control}/ready/new", "new")
+    around, mark = files.id_around(control), look(files_world, live)
+    assert around == files.stat(table).file_id
+    for place in ("dt=1", ".hivekeeper/ready", ".hivekeeper/retired/late"):
+        writer.add(files_world.path("other", place, "theirs"), "x")
+    before = texts_below(files_world, files_world.path("other"))
+    wait_a_tick(files_world)
+    writer.rename_into(table, moved)
+    writer.rename_into(files_world.path("other"), table)
+    with files.pinned({table: around, files_world.path("elsewhere"): around, live: 0}):
+        assert look(files_world, live).entries == mark.entries
+        assert files.stat(live).file_id == mark.file_id
+        assert files.exchange(live, f"{control}/retired/u", f"{control}/ready", mark) is None
+        assert (names_in(look(files_world, live)), names_in(look(files_world, f"{control}/retired"))) == (["new"], ["u"])
+        # The nearest counts, for what lies in it, but not for its own name.
+        with files.pinned({live: mark.file_id}):
+            assert names_in(look(files_world, live)) == ["old"]
+            assert files.stat(live).file_id != mark.file_id
+            files.rename_exact(f"{live}/old", f"{control}/retired/old")
+        with files.pinned({live: files.stat(live).file_id}):
+            files.rename_exact(f"{control}/retired/old", f"{live}/old")
+        # That of the directory with the lock is its path alone, which shows whether the table is where it was.
+        assert files.stat(control).file_id != look(files_world, control).file_id
+    assert names_in(look(files_world, live)) == ["theirs"]
+    lock.release()
+    with files.pinned({table: around}):
+        assert names_in(look(files_world, live)) == ["theirs"]
+    assert texts_below(files_world, table) == before
+    assert (files.id_around(control), names_in(look(files_world, f"{moved}/dt=1"))) == (0, ["new", "old"])
     assert sorted(texts_below(files_world, f"{aside}/new").values(), key=len)[:2] == ["ou", "ours"]
 
 

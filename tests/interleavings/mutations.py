@@ -32,13 +32,15 @@ MACHINE, DIRECTORIES, JOINS = "steps/exchange.py", "steps/directory_exchange.py"
 MUTATIONS = {
     "the look after the first rename": Mutation(DIRECTORIES, LOOK, 'why = ""', "append slowly"),
     "the check before it": Mutation(MACHINE, OBJECTION, "why = exchange.object_to(checked.incoming)", "overwrite files"),
-    "carrying over": Mutation(DIRECTORIES, "late = move_late(self.run, self.unit, entries, expected)", "late = ()", "append"),
+    "carrying over": Mutation(
+        DIRECTORIES, "carried = move_late(self.run, self.unit, entries, expected)", "carried = CarriedOver()", "append"
+    ),
     "looking for late files among those that were checked": Mutation(
         DIRECTORIES, "nothing_late=self._is_long_settled(checked)", "nothing_late=True", "append"
     ),
     "merging what was set aside": Mutation(
         DIRECTORIES,
-        "        merge_recreated(self.run, self.unit, self.unit.live, StillLive(self.run, self.unit, expected))\n",
+        "        merge_recreated(self.run, self.unit, self.unit.live, expected)\n",
         "",
         "append",
     ),
@@ -49,7 +51,11 @@ MUTATIONS = {
         "append, overwrite files",
     ),
     "merging before the put-back of a recovery": Mutation(
-        DIRECTORIES, "        merge_recreated(self.run, self.unit, self.left)\n", "", "append, overwrite files", most=1
+        DIRECTORIES,
+        "            merge_recreated(self.run, self.unit, self.left)\n",
+        "            pass\n",
+        "append, overwrite files",
+        most=1,
     ),
     "the look of the recovery": Mutation(MACHINE, LOOK_OF_RECOVERY, 'why = ""', "append slowly", most=1),
     "asking whether a run was taken over where ready is not as proved": Mutation(

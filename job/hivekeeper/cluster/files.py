@@ -14,9 +14,9 @@ import os
 import pwd
 import re
 import sys
+import threading
 import time
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names
@@ -83,6 +83,10 @@ class HadoopFiles:
         self._spelling: Dict[str, str] = {}
         # The ids of directories with a lock that is held.
         self._held: Dict[str, int] = {}
+        # Of the directories that these were in, and of those that are pinned: the last one counts.
+        self._around: Dict[str, int] = {}
+        self._pins: Dict[str, Tuple[int, ...]] = {}
+        self._pinning = threading.Lock()
         self._trusted = json.dumps(_trusted_file_systems(gateway))
         self._foreign: Dict[str, bool] = {}
 
@@ -131,6 +135,28 @@ class HadoopFiles:
     def stat(self, path: str) -> Optional[FileInfo]:
         exact = self._named(path)
         return _found(self._ask_named(self._listing.stat, path), {exact: path})
+
+    def id_around(self, directory: str) -> int:
+        return self._around.get(directory, 0)
+
+    @contextmanager
+    def pinned(self, directories: Mapping[str, int]) -> Iterator[None]:
+        pins = [(path, file_id) for path, file_id in directories.items() if file_id and self._is_found_by_id(path)]
+        with self._pinning:
+            for path, file_id in pins:
+                self._pins[path] = (*self._pins.get(path, ()), file_id)
+        try:
+            yield
+        finally:
+            with self._pinning:
+                for path, file_id in pins:
+                    left = list(self._pins[path])
+                    left.reverse()
+                    left.remove(file_id)
+                    left.reverse()
+                    self._pins[path] = tuple(left)
+                    if not left:
+                        del self._pins[path]
 
     def make_directory(self, path: str) -> None:
         self._ask_named(self._directories.make, path)
@@ -277,8 +303,7 @@ class HadoopFiles:
         while True:
             try:
                 number = int(self._locks.hold(directory, names.base(path), line))
-                self._held[directory] = int(self._locks.directoryId(number))
-                return _HdfsLock(self._locks, number, partial(self._held.pop, directory, None))
+                return self._held_by_id(directory, number)
             except JAVA_ERRORS as error:
                 causes = java_causes(error)
             seen = {cause.short_name for cause in causes}
@@ -288,6 +313,21 @@ class HadoopFiles:
                 raise LockHeld(path, self._last_line(path))
             else:
                 raise files_error(causes)
+
+    def _held_by_id(self, directory: str, number: int) -> Lock:
+        """The lock that was taken, and where its file is."""
+
+        def forget() -> None:
+            self._held.pop(directory, None)
+            self._around.pop(directory, None)
+
+        lock = _HdfsLock(self._locks, number, forget)
+        try:
+            self._held[directory], self._around[directory] = json.loads(str(_ask(self._locks.directoryIds, number)))
+        except FilesError:
+            lock.release()
+            raise
+        return lock
 
     def _last_line(self, path: str) -> str:
         """The last line of a file of any length: each holder adds a line, and anyone who may write to the file may write anything."""
@@ -310,27 +350,31 @@ class HadoopFiles:
             return _ask(method, exact, *more)
 
     def _named(self, path: str) -> str:
-        """Like exact. The name of a directory whose lock is held is one in the directory around it."""
-        return path if path in self._held else self.exact(path)
+        """Like exact, for the name of something in the directory around it. That of a directory whose lock is held is its path alone."""
+        return path if path in self._held else self._find(path, names.parent(path))
 
     def _all_named(self, *paths: str) -> Mapping[str, str]:
-        """The same for several names, by each path. All are paths unless all begin with an id: between the control directory and live both
-        are below the table's place, so that nothing is moved to what has come to that place since the table was renamed.
+        """The same for several names, by each path. All are paths unless all begin with an id: two directories that were found at one time
+        are below the table's place then, so that nothing is moved to what has come to that place since the table was renamed.
         """
         named = {path: self._named(path) for path in paths}
         return {path: path for path in paths} if any(named[path] == path for path in paths) else named
 
     def exact(self, path: str) -> str:
-        """The path from the id of the directory whose lock is held, if it is in one: whoever may write to the directory around it can put
-        another one at its path.
+        """The path from the id of the directory whose lock is held, or that is pinned, if it is or is in one: whoever may write to the
+        directory around it can put another one at its path.
         """
+        return self._find(path, path)
+
+    def _find(self, path: str, near: str) -> str:
+        """The path from the id of the nearest directory that is `near` or around it."""
         # A job that asks may run beside a cleanup, which takes and releases the locks of other tables.
-        server, held = names.server_of(path), dict(self._held)
-        around = [directory for directory, id in held.items() if id and f"{path}/".startswith(f"{directory}/")]
+        server, ids = names.server_of(path), {**dict(self._held), **{pinned: pins[-1] for pinned, pins in dict(self._pins).items()}}
+        around = [directory for directory, id in ids.items() if id and f"{near}/".startswith(f"{directory}/")]
         if not around or not server.startswith("hdfs:"):
             return path
         nearest = max(around, key=len)
-        return f"{server}/.reserved/.inodes/{held[nearest]}{path[len(nearest) :]}"
+        return f"{server}/.reserved/.inodes/{ids[nearest]}{path[len(nearest) :]}"
 
     def _by_id(self, directory: str, file_id: int) -> str:
         """The path that is the directory's id, if that is known and directories are found so."""

@@ -123,7 +123,9 @@ class SparkRows:
         return self.gateway.helper(f"concat.{'Parquet' if format == PARQUET else 'Orc'}Ends", self.gateway.hadoop_conf)
 
     def write_ends(self, format: str, wanted: Mapping[Key, Ends]) -> Mapping[Key, str]:
-        asked = [[as_asked(ends.file), ends.without_rows, ends.own, ends.alone or ""] for ends in wanted.values()]
+        targets = [(ends.without_rows, ends.own, ends.alone) for ends in wanted.values()]
+        exact = [[self._exact(target) if target else "" for target in some] for some in targets]
+        asked = [[as_asked(ends.file), *some] for ends, some in zip(wanted.values(), exact)]
         with _rows_errors():
             return _failed(wanted, json.loads(self._ends(format).write(json.dumps(asked))))
 
@@ -134,7 +136,7 @@ class SparkRows:
 
     def write_restored(self, format: str, file: FileInfo, begin: int, lengths: Sequence[int], target: str) -> None:
         with _rows_errors():
-            self._ends(format).restore(file.path, file.file_id, begin, json.dumps(list(lengths)), target)
+            self._ends(format).restore(file.path, file.file_id, begin, json.dumps(list(lengths)), self._exact(target))
 
     def find_starts(self, format: str, file: FileInfo, offsets: Sequence[int]) -> Tuple[int, ...]:
         with _rows_errors():

@@ -267,7 +267,7 @@ def find_objection(run: Run, unit: PlannedUnit, held: str) -> Tuple[Optional[Rea
     late: Tuple[str, ...] = ()
     entries, crowded = _look_at_held(run, unit, held)
     if expected and not crowded and manifests.find_late(unit.manifest, entries):
-        late = move_late(run, unit, entries, expected)
+        late = move_late(run, unit, entries, expected).moved
         entries, crowded = _look_at_held(run, unit, held)
     still_open = [entry.name for entry in entries if entry.is_open]
     if still_open:

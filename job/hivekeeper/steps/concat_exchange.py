@@ -10,9 +10,9 @@ Deletes only copies of what is in live.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import Mapping, Optional, Sequence, Tuple
+from typing import ContextManager, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Unit
@@ -24,7 +24,7 @@ from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.checks import Checked, check_often
 from hivekeeper.steps.directory_exchange import move_file
-from hivekeeper.steps.exchange import Exchanged, Picture
+from hivekeeper.steps.exchange import NOTHING_LATE, CarriedOver, Exchanged, Picture
 from hivekeeper.steps.joined_unit import JoinedUnit
 from hivekeeper.steps.run_directory import Run, require_own_directory
 from hivekeeper.steps.unfinished import look_whole
@@ -45,6 +45,10 @@ class ConcatExchange:
     @property
     def joined(self) -> JoinedUnit:
         return JoinedUnit(self.run, self.unit, self.certificate)
+
+    def at_place(self) -> ContextManager[None]:
+        """Each file is known by its id here, and a concat goes by paths alone."""
+        return nullcontext()
 
     def find_moved(self) -> Optional[Unit]:
         return self.joined.find_moved()
@@ -171,9 +175,9 @@ class ConcatExchange:
             name = f"{joined.join.tail}-late" if part == "tail" else joined.parts[part]
             move_file(self.run.files, file.path, self.unit.live, name)
 
-    def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:  # noqa: ARG002
+    def carry_over(self, expected: Mapping[str, int]) -> CarriedOver:  # noqa: ARG002
         """Other files of live were never away."""
-        return ()
+        return NOTHING_LATE
 
     def find_unmerged(self) -> str:
         return ""

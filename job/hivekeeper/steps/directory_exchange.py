@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import logging
 import secrets
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Iterable, Mapping, Optional, Sequence, Tuple
+from typing import ContextManager, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot, Unit
 from hivekeeper.plan import eligibility
-from hivekeeper.ports import Files, SourceMissing, TargetExists
+from hivekeeper.ports import Files, MetastoreUnavailable, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, look_at_leaving, why_too_many
-from hivekeeper.steps.exchange import Exchanged, Picture
+from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
+from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.leftovers import look_inside, without_empty_staging
 from hivekeeper.steps.run_directory import Run, fenced, is_gone
 from hivekeeper.steps.unfinished import needs_investigation, too_many
@@ -52,6 +53,9 @@ class DirectoryExchange:
     def of(cls, run: Run, unit: PlannedUnit, incoming_state: str) -> DirectoryExchange:
         return cls(run, unit, run.paths.unit(incoming_state, unit.number), run.paths.unit("retired", unit.number))
 
+    def at_place(self) -> ContextManager[None]:
+        return self.run.at_place(self.unit.live)
+
     def find_moved(self) -> Optional[Unit]:
         """What was on its way is not in live, so it cannot have gone along."""
         return None
@@ -76,7 +80,7 @@ class DirectoryExchange:
                 raise SourceMissing(self.left)
         why = look_at_leaving(self.run, self.unit, checked, left)
         if why:
-            self._bring(self.left, with_recreated=True)
+            self._bring_back()
         else:
             self.bring_in()
         return Exchanged(why)
@@ -111,22 +115,21 @@ class DirectoryExchange:
         self._bring(self.incoming)
 
     def put_back(self) -> Tuple[ManifestFile, ...]:
-        merge_recreated(self.run, self.unit, self.left)
-        self._bring(self.left, with_recreated=True)
+        self._bring_back()
         return ()
 
     def keep_departed(self) -> Tuple[ManifestFile, ...]:
         return self.unit.manifest
 
-    def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
+    def carry_over(self, expected: Mapping[str, int]) -> CarriedOver:
         entries = self.run.files.look([self.left], self.run.most_listed([self.unit]))[self.left].entries
         self._require_whole(len(entries))
-        late = move_late(self.run, self.unit, entries, expected)
+        carried = move_late(self.run, self.unit, entries, expected)
         # As late files: none of another table's directory.
         if manifests.is_of(self.unit.manifest, entries):
             return_staging(self.run.files, entries, self.unit.live)
-        merge_recreated(self.run, self.unit, self.unit.live, StillLive(self.run, self.unit, expected))
-        return late
+        merge_recreated(self.run, self.unit, self.unit.live, expected)
+        return carried
 
     def find_unmerged(self) -> str:
         return next((aside.path for aside in _find_asides(self.run, self.unit) if not self.run.files.remove_empty(aside.path)), "")
@@ -148,21 +151,47 @@ class DirectoryExchange:
         if why:
             raise too_many(self.run, self.unit, why)
 
-    def _bring(self, source: str, with_recreated: bool = False) -> None:
-        """Rename to live; a directory that a writer created there meanwhile is set aside, each time under a new name.
+    def _bring_back(self) -> None:
+        """Rename what left live back to it, after what was set aside is merged into it: a committer that sees only part of its tasks'
+        output would commit without an error; one that finds no directory fails. Never merge into `ready`, which a later put-back deletes.
 
-        `with_recreated`, for a put-back: merge it into `source` first. A committer that sees only part of its tasks' output would
-        commit without an error; one that finds no directory fails. Never merge into `ready`, which a later put-back deletes.
+        Nothing is merged into another table's directory, which somebody may have renamed to live before it left.
+        """
+        entries = self.run.files.look([self.left], self.run.most_listed([self.unit]))[self.left].entries
+        is_own = manifests.is_of(self.unit.manifest, entries)
+        if is_own:
+            merge_recreated(self.run, self.unit, self.left)
+        self._bring(self.left, with_recreated=is_own)
+
+    def _bring(self, source: str, with_recreated: bool = False) -> None:
+        """Rename to live; a directory that a writer created there meanwhile is set aside, each time under a new name; `with_recreated`, and
+        merged into `source`.
         """
         for _ in range(MOST_ASIDES):
             try:
                 self.run.files.rename_exact(source, self.unit.live)
                 return
             except TargetExists:
+                self._require_its_place()
                 set_aside(self.run, self.unit)
                 if with_recreated:
                     merge_recreated(self.run, self.unit, source)
         raise needs_investigation(self.run, self.unit, Code.RE_CREATED_AGAIN, "somebody keeps re-creating its directory")
+
+    def _require_its_place(self) -> None:
+        """Raise NotItsPlace if a table without partitions was dropped or renamed, and what is in its place is another table's.
+
+        A partition that discovery has dropped while its directory was away comes back.
+        """
+        if self.unit.name:
+            return
+        try:
+            why = find_change_in_metastore(self.run, self.unit)
+        except MetastoreUnavailable:
+            # As before the exchange; and it is asked again before the log has the run.
+            return
+        if why:
+            raise NotItsPlace(why)
 
 
 def set_aside(run: Run, unit: PlannedUnit) -> None:
@@ -198,30 +227,50 @@ def move_file(files: Files, source: str, directory: str, name: str = "") -> str:
     )
 
 
-def move_late(run: Run, unit: PlannedUnit, entries: Sequence[FileInfo], expected: Mapping[str, int]) -> Tuple[str, ...]:
-    """Move complete files that the manifest does not know from a listing into live; returns their paths there.
+def move_late(run: Run, unit: PlannedUnit, entries: Sequence[FileInfo], expected: Mapping[str, int]) -> CarriedOver:
+    """Move complete files that the manifest does not know from a listing into live.
 
     Only while live still holds the expected files: a later overwrite has replaced these rows as well. That is looked at before each file.
     Where one look takes many calls, it serves for as many files, because anyone may have added a hundred thousand. If live has too many
     by now, the others stay where they are.
     """
-    moved, still = [], StillLive(run, unit, expected)
     # None of another table's directory, which somebody may rename to that path, but not read.
     late = manifests.find_late(unit.manifest, entries) if manifests.is_of(unit.manifest, entries) else ()
-    # Somebody may give each unit in turn the same files, just before it is exchanged.
-    for file in (one for one in late if run.moved_up.late.get(one.file_id, unit.live) == unit.live):
-        if not still.holds():
-            break
-        moved.append(move_file(run.files, file.path, unit.live))
-        run.moved_up.late[file.file_id] = unit.live
-    return tuple(moved)
+    moved, left = [], list(late)
+    with _staying(run, unit, expected) as still:
+        while left and still.holds() and _is_carried(run, unit, left[0]):
+            moved.append(move_file(run.files, left[0].path, unit.live))
+            del left[0]
+    return CarriedOver(tuple(moved), tuple(file.name for file in left))
+
+
+def _is_carried(run: Run, unit: PlannedUnit, file: FileInfo) -> bool:
+    """Whether a late file is still to be moved: somebody may give each unit in turn the same thousands of files, just before it is
+    exchanged.
+    """
+    known = run.moved_up
+    if known.late.get(file.file_id, unit.live) != unit.live:
+        known.again += 1
+    known.late[file.file_id] = unit.live
+    return known.again <= MOST_LIFTED
+
+
+@contextmanager
+def _staying(run: Run, unit: PlannedUnit, expected: Mapping[str, int]) -> Iterator[StillLive]:
+    """What is moved to live while it lasts goes to the directory that is there now, or nowhere: another table's may come to its path."""
+    found = run.files.stat(unit.live)
+    live = found.file_id if found else 0
+    with run.files.pinned({unit.live: live}):
+        yield StillLive(run, unit, expected, live)
 
 
 class StillLive:
-    """Whether live holds the expected files still, and so few that it can be listed; asked before each file that comes to it."""
+    """Whether live is a directory still, and holds the expected files, and so few that it can be listed; asked before each file that comes
+    to it.
+    """
 
-    def __init__(self, run: Run, unit: PlannedUnit, expected: Mapping[str, int]) -> None:
-        self._run, self._unit, self._expected = run, unit, expected
+    def __init__(self, run: Run, unit: PlannedUnit, expected: Mapping[str, int], directory_id: int) -> None:
+        self._run, self._unit, self._expected, self._directory_id = run, unit, expected, directory_id
         self._sure_of = 0
 
     def holds(self) -> bool:
@@ -230,6 +279,10 @@ class StillLive:
             live = self._unit.live
             present = self._run.files.look([live], self._run.most_listed([self._unit]))[live].entries
             if why_too_many(self._run, self._unit, len(present)) or not manifests.holds(self._expected, present):
+                return False
+            # The listing is that of the directory wherever it is: in the trash, or below another partition's name.
+            there = self._run.files.stat(live)
+            if there is None or there.file_id != self._directory_id:
                 return False
             self._sure_of = 1 + len(present) // LISTED_IN_ONE_CALL
         self._sure_of -= 1
@@ -248,18 +301,22 @@ def return_staging(files: Files, entries: Iterable[FileInfo], live: str) -> None
             continue
 
 
-def merge_recreated(run: Run, unit: PlannedUnit, target: str, still: Optional[StillLive] = None) -> None:
+def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional[Mapping[str, int]] = None) -> None:
     """Merge the directories set aside into another one. A subdirectory whose name is free moves whole, so that its committer finds it.
 
     Each entry costs a call. What is so much, in all units of a run, that it would take hours stays aside: no writer puts it at live's place
     within the gap. So does what more users could read in `target`: the directory may be another table's, which somebody may rename but not
-    read. And so do, if `still` is given, the files that are left when somebody has overwritten live.
+    read. And so do, if `expected` is given, the files that are left when `target`, which is live, holds these no more.
     """
-    for aside in _find_asides(run, unit):
-        why = _merge(run, aside, target, still)
-        if why:
-            reason = f"{why}; what came to its place while it was away stays there"
-            log.warning("unit=%s step=merge-recreated left path=%r reason=%r", unit.log_field, aside.path, reason)
+    asides = _find_asides(run, unit)
+    if not asides:
+        return
+    with nullcontext(None) if expected is None else _staying(run, unit, expected) as still:
+        for aside in asides:
+            why = _merge(run, aside, target, still)
+            if why:
+                reason = f"{why}; what came to its place while it was away stays there"
+                log.warning("unit=%s step=merge-recreated left path=%r reason=%r", unit.log_field, aside.path, reason)
 
 
 def _find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
@@ -274,9 +331,10 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> 
     """
     if not top.is_dir:
         return "it is a file"
-    waiting, merged, why = [(top, target)], [], ""
+    into = run.files.stat(target)
+    waiting, merged, why = [(top, target, into.file_id if into else 0)], [], ""
     while waiting:
-        source, target = waiting.pop()
+        source, target, target_id = waiting.pop()
         merged.append(source.path)
         seen = run.files.look([source.path], MOST_LIFTED + 1)[source.path]
         if seen.file_id != source.file_id:
@@ -285,14 +343,17 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> 
         entries = seen.entries
         if run.moved_up.number + len(entries) > MOST_LIFTED or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
-        run.moved_up.number += len(entries)
-        open_ones = _leave_out_shielded(run.files, source, entries, target)
-        if len(open_ones) < len(entries):
-            why = f"more users could read its files than may list {source.path}"
-        taken = _move_entries(run, open_ones, target, still)
+        with run.files.pinned({source.path: source.file_id, target: target_id}):
+            open_ones = _leave_out_shielded(run.files, source, entries, target)
+            if len(open_ones) < len(entries):
+                why = f"more users could read its files than may list {source.path}"
+            taken = _move_entries(run, open_ones, target, still)
         if taken is None:
             return "somebody has overwritten live"
-        waiting += taken
+        same = [(entry, inner) for entry, inner in taken if inner.is_dir and inner.owner == entry.owner]
+        if len(same) < len(taken):
+            why = f"what has the same name in {target} is somebody else's"
+        waiting += [(entry, inner.path, inner.file_id) for entry, inner in same]
     for directory in reversed(merged):
         run.files.remove_empty(directory)
     return why
@@ -312,12 +373,15 @@ def _leave_out_shielded(files: Files, source: FileInfo, entries: Sequence[FileIn
 
 def _move_entries(
     run: Run, entries: Sequence[FileInfo], target: str, still: Optional[StillLive]
-) -> Optional[Sequence[Tuple[FileInfo, str]]]:
-    """Move entries into a directory; returns the directories whose names are taken there, with these. None if live was overwritten."""
+) -> Optional[Sequence[Tuple[FileInfo, FileInfo]]]:
+    """Move entries into a directory; returns the directories whose names are taken there, with what has these. None if live was
+    overwritten.
+    """
     taken = []
     for entry in entries:
         if still is not None and not still.holds():
             return None
+        run.moved_up.number += 1
         if not entry.is_dir:
             move_file(run.files, entry.path, target)
             continue
@@ -325,7 +389,8 @@ def _move_entries(
         try:
             run.files.rename_exact(entry.path, inner)
         except TargetExists:
-            taken.append((entry, inner))
+            found = run.files.stat(inner)
+            taken += [(entry, found)] if found else []
     return taken
 
 
@@ -337,11 +402,12 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int) -
     unit is refused for its sub-directories.
     """
     nested = _find_liftable(files, live, eligibility.find_committed(seen), room)
-    for entries in nested.values():
-        for entry in entries:
-            move_file(files, entry.path, live)
-    for directory in nested:
-        files.remove_empty(directory)
+    with files.pinned({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
+        for entries in nested.values():
+            for entry in entries:
+                move_file(files, entry.path, live)
+        for directory in nested:
+            files.remove_empty(directory)
     entries = files.look([live], most)[live].entries if nested else seen.entries
     return entries, sum(1 + len(inside) for inside in nested.values())
 

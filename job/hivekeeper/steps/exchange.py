@@ -7,7 +7,7 @@ Invariant at every instant: the leaving files are complete, in live or where the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Callable, Iterable, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Callable, ContextManager, Iterable, Mapping, Optional, Protocol, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Unit
 from hivekeeper.plan.recover import Move, next_move
@@ -15,7 +15,7 @@ from hivekeeper.ports import FilesError, FilesUnavailable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
-from hivekeeper.runlog.manifests import Found, ManifestFile
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.checks import Checked
@@ -51,11 +51,33 @@ class Exchanged:
     aside: Tuple[ManifestFile, ...] = ()
 
 
+@dataclass(frozen=True)
+class CarriedOver:
+    """The names in live of the late files that were moved there, and those of the ones that stay where the old files went."""
+
+    moved: Tuple[str, ...] = ()
+    left: Tuple[str, ...] = ()
+
+
+NOTHING_LATE = CarriedOver()
+
+
+class NotItsPlace(Exception):
+    """Another table is in the unit's place by now: nothing may be moved there."""
+
+    def __init__(self, why: Reason) -> None:
+        super().__init__(why.what)
+        self.why = why
+
+
 class Means(Protocol):
     """How the files of a unit are exchanged; only implementations know the mechanism, directory renames or another.
 
-    Each call may fail with or without its effect (FilesError): `picture` shows which.
+    Each call may fail with or without its effect (FilesError): `picture` shows which. Those that bring files to live may raise NotItsPlace.
     """
+
+    def at_place(self) -> ContextManager[None]:
+        """While it lasts, all that is done by paths is done where live was at its beginning."""
 
     def find_moved(self) -> Optional[Unit]:
         """The partition whose directory live is now, if somebody has moved it together with what the exchange had put there."""
@@ -89,8 +111,8 @@ class Means(Protocol):
     def keep_departed(self) -> Tuple[ManifestFile, ...]:
         """Make a backup of this run of the files that left live, without touching live; returns them."""
 
-    def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
-        """Step 6: move files that arrived during the exchange to live; returns their names there."""
+    def carry_over(self, expected: Mapping[str, int]) -> CarriedOver:
+        """Step 6: move files that arrived during the exchange to live."""
 
     def find_unmerged(self) -> str:
         """A directory with files that came to live's place during the exchange, and are neither in live nor in the backup; "" for none.
@@ -143,19 +165,22 @@ def carry_out(exchange: Exchange) -> UnitResult:
     why: Optional[Reason] = None
     begun = False
     try:
-        why = exchange.prepare()
-        if why is None:
-            checked = exchange.means.check()
-            why = checked.why or exchange.object_to(checked.incoming)
-        if why:
-            return _end_cancelled(exchange, exchange.words.refused, why, lift=exchange.was_exchanged)
-        began, begun = clock.monotonic_ms(), True
-        done = exchange.means.exchange(checked)
-        # Live is never away while files of it are joined.
-        why, gap_ms = done.why, clock.monotonic_ms() - began if exchange.unit.join is None else None
-        if why and done.aside:
-            return _keep_aside(exchange, done.aside, _why_aside(exchange, done.aside, why))
-        return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, gap_ms, done.nothing_late)
+        with exchange.means.at_place():
+            why = exchange.prepare()
+            if why is None:
+                checked = exchange.means.check()
+                why = checked.why or exchange.object_to(checked.incoming)
+            if why:
+                return _end_cancelled(exchange, exchange.words.refused, why, lift=exchange.was_exchanged)
+            began, begun = clock.monotonic_ms(), True
+            done = exchange.means.exchange(checked)
+            # Live is never away while files of it are joined.
+            why, gap_ms = done.why, clock.monotonic_ms() - began if exchange.unit.join is None else None
+            if why and done.aside:
+                return _keep_aside(exchange, done.aside, _why_aside(exchange, done.aside, why))
+            return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, gap_ms, done.nothing_late)
+    except NotItsPlace as other:
+        return leave_aside(exchange, other.why)
     except FilesError as error:
         # It is unknown whether the change happened; the location of the files shows it.
         return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
@@ -170,7 +195,11 @@ def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitResult:
         aside = exchange.means.rescue()
         if aside:
             return _keep_aside(exchange, aside, _why_aside(exchange, aside, cause))
-        return _settle(_find(exchange), cause, exchange.words.cancelled if begun else exchange.words.refused)
+        found = _find(exchange)
+        with found.means.at_place():
+            return _settle(found, cause, exchange.words.cancelled if begun else exchange.words.refused)
+    except NotItsPlace as other:
+        return leave_aside(exchange, other.why)
     except FilesUnavailable as error:
         raise interrupted(exchange.run, exchange.unit, error, begun) from error
 
@@ -191,6 +220,11 @@ def leave_aside(exchange: Exchange, why: Reason, after: Outcome = Outcome.MISPLA
     if aside:
         return _keep_aside(exchange, aside, why)
     exchange = _find(exchange)
+    with exchange.means.at_place():
+        return _leave_aside(exchange, why, after)
+
+
+def _leave_aside(exchange: Exchange, why: Reason, after: Outcome) -> UnitResult:
     picture = exchange.means.picture()
     unmerged = exchange.means.find_unmerged()
     why = _with_unmerged(why, unmerged)
@@ -200,14 +234,21 @@ def leave_aside(exchange: Exchange, why: Reason, after: Outcome = Outcome.MISPLA
     if picture.incoming or exchange.was_given_up():
         aside = exchange.means.keep_departed()
         return _keep_aside(exchange, aside, why) if aside else UnitResult(exchange.unit, exchange.words.cancelled, why=why)
-    late = manifests.find_late(exchange.unit.manifest, picture.departed)
+    late = _names_of_late(exchange, picture)
     if late:
         why = _with_late(why, late)
     return UnitResult(exchange.unit, Outcome.MISPLACED if late or unmerged else after, exchange.certificate, why=why, has_backup=True)
 
 
-def _with_late(why: Reason, late: Sequence[Found]) -> Reason:
-    return replace(why, what=f"{why.what}; {late[0].name} came late, and was not carried over")
+def _names_of_late(exchange: Exchange, picture: Picture) -> Tuple[str, ...]:
+    """None of another table's directory, which somebody may have put in the place of the old files."""
+    manifest = exchange.unit.manifest
+    late = manifests.find_late(manifest, picture.departed) if manifests.is_of(manifest, picture.departed) else ()
+    return tuple(file.name for file in late)
+
+
+def _with_late(why: Reason, late: Sequence[str]) -> Reason:
+    return replace(why, what=f"{why.what}; {late[0]} came late, and was not carried over")
 
 
 def _with_unmerged(why: Reason, place: str) -> Reason:
@@ -254,8 +295,8 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cance
     if exchange.expected is None:
         raise needs_investigation(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
-        departed = manifests.find_late(exchange.unit.manifest, picture.departed)
-        return _overwritten(exchange, f"somebody replaced or removed its files after the {exchange.words.after}", departed=departed)
+        left = CarriedOver(left=_names_of_late(exchange, picture))
+        return _overwritten(exchange, f"somebody replaced or removed its files after the {exchange.words.after}", carried=left)
     if move is Move.PUT_BACK:
         return _put_back(exchange, cause)
     if move is Move.DECIDE:
@@ -276,25 +317,26 @@ def _put_back(exchange: Exchange, why: Reason) -> UnitResult:
 def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bool = False) -> UnitResult:
     """Steps 6 and 7, after the new files are live: carry over, then verify."""
     assert exchange.expected is not None
-    late = () if nothing_late else exchange.means.carry_over(exchange.expected)
+    carried = NOTHING_LATE if nothing_late else exchange.means.carry_over(exchange.expected)
     if exchange.means.holds(exchange.expected, exchange.means.settle_live()):
-        return UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, late)
+        if carried.left:
+            why = _with_late(Reason(Code.LATE_IN_BACKUP, "live was changed meanwhile", ADVICE), carried.left)
+            return UnitResult(exchange.unit, Outcome.MISPLACED, exchange.certificate, gap_ms, carried.moved, why, has_backup=True)
+        return UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, carried.moved)
     # Somebody has overwritten the unit since: its old rows must never come back.
-    return _overwritten(exchange, f"somebody replaced its files after the {exchange.words.after}", gap_ms, late)
+    return _overwritten(exchange, f"somebody replaced its files after the {exchange.words.after}", gap_ms, carried)
 
 
-def _overwritten(
-    exchange: Exchange, what: str, gap_ms: Optional[float] = None, late: Tuple[str, ...] = (), departed: Sequence[FileInfo] = ()
-) -> UnitResult:
-    """Somebody's files are live. What others wrote in the exchange may have been replaced too; or the directory was only moved. `departed`:
-    files that came late to the old ones, and were not carried over: who rewrote live's files since may never have seen them.
+def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, carried: CarriedOver = NOTHING_LATE) -> UnitResult:
+    """Somebody's files are live. What others wrote in the exchange may have been replaced too; or the directory was only moved. Who rewrote
+    live's files since may never have seen the late ones that are left.
     """
     unmerged = exchange.means.find_unmerged()
-    is_told = bool(unmerged or departed)
+    is_told = bool(unmerged or carried.left)
     why = Reason(Code.REPLACED_AFTER, what, ADVICE if is_told else "")
-    why = _with_unmerged(_with_late(why, departed) if departed else why, unmerged)
+    why = _with_unmerged(_with_late(why, carried.left) if carried.left else why, unmerged)
     outcome = Outcome.MISPLACED if is_told else Outcome.OVERWRITTEN
-    return UnitResult(exchange.unit, outcome, exchange.certificate, gap_ms, late, why, has_backup=is_told)
+    return UnitResult(exchange.unit, outcome, exchange.certificate, gap_ms, carried.moved, why, has_backup=is_told)
 
 
 def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, lift: bool = True) -> UnitResult:

@@ -27,6 +27,9 @@ from hivekeeper.steps.whereabouts import usable_until
 log = logging.getLogger(__name__)
 
 
+WHERE_UNKNOWN = Reason(Code.MOVED, "the metastore has no partition of this name any more, and did not tell all of them: was it renamed?")
+
+
 @dataclass(frozen=True)
 class Places:
     """What the metastore says about some units: why one is no longer at its place, and which have another name there."""
@@ -109,20 +112,29 @@ def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit], ar
     away = [unit for unit in units if locations.get(unit.name) != unit.live]
     if not away:
         return Places()
-    every = run.cluster.metastore.partitions(table)
-    # A partition may have got the name of another unit of the run, whose own was dropped or changed.
-    by_place = dict(zip(qualify_all(run.files, table, every), every))
+    moved = {unit.number: _why_moved(locations[unit.name]) for unit in away if unit.name in locations}
+    try:
+        every = run.cluster.metastore.partitions(table)
+        # A partition may have got the name of another unit of the run, whose own was dropped or changed.
+        by_place = dict(zip(qualify_all(run.files, table, every), every))
+    except (MetastoreUnavailable, Refused):
+        if not are_settled or not moved:
+            raise
+        # All of them may be too many to tell: what is known of one counts.
+        return Places({unit.number: moved.get(unit.number, WHERE_UNKNOWN) for unit in away})
     vacant = _find_vacant(run, {place: one for place, one in by_place.items() if are_settled or one.name not in present})
     changed: Dict[UnitNumber, Reason] = {}
     renamed: Dict[UnitNumber, Unit] = {}
     for unit in away:
         if unit.live in by_place:
             renamed[unit.number] = _unit_of(table, by_place[unit.live], unit)
-        elif unit.name in locations:
-            changed[unit.number] = Reason(Code.MOVED, f"the metastore has it at {locations[unit.name]} now")
         else:
-            changed[unit.number] = _why_missing(vacant)
+            changed[unit.number] = moved.get(unit.number) or _why_missing(vacant)
     return Places(changed, renamed)
+
+
+def _why_moved(location: str) -> Reason:
+    return Reason(Code.MOVED, f"the metastore has it at {location} now")
 
 
 def find_at(run: Run, former: PlannedUnit, place: str) -> Optional[Unit]:

@@ -15,6 +15,7 @@ from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refus
 from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
 from hivekeeper.plan import recover
+from hivekeeper.plan.eligibility import is_below
 from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
@@ -50,11 +51,12 @@ class Returned:
 @dataclass
 class MovedUp:
     """How many files and directories a run has moved into its units, of what late committers left in them, or others put in their places in
-    the gap; and where it has carried late files over to, by their ids.
+    the gap; and where it has carried late files over to, by their ids, and how often such a file came late to another unit, too.
     """
 
     number: int = 0
     late: Dict[int, str] = field(default_factory=dict)
+    again: int = 0
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,17 @@ class Run:
     def find_path(self, file_id: int, former: str) -> Optional[str]:
         """Where a file or directory of the table is now, which was at `former`; see Whereabouts.find."""
         return self.whereabouts.find(self.files, self.cluster.clock, self.table.location, file_id, former)
+
+    @contextmanager
+    def at_place(self, live: str) -> Iterator[None]:
+        """While it lasts, a unit's directory is found in the directory that was around it: whoever may rename that one could have another
+        table's directory of the same name taken out of it, or files put into that.
+        """
+        top, around = names.parent(self.control.top), names.parent(live)
+        with self.files.pinned({top: self.files.id_around(self.control.top)}):
+            found = self.files.stat(around) if around != top and is_below(around, top) else None
+            with self.files.pinned({around: found.file_id} if found else {}):
+                yield
 
     def most_listed(self, units: Iterable[PlannedUnit]) -> int:
         """How many entries of these units' directories are listed at once: so many may be only a part.

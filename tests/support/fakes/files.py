@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
@@ -296,6 +297,9 @@ class FakeFiles:
         self._failures: Dict[str, Tuple[Exception, bool]] = {}
         # The directories with locks of this client.
         self._held: Dict[str, Node] = {}
+        # The ids of those around them, and of directories that are pinned.
+        self._around: Dict[str, int] = {}
+        self._pins: Dict[str, int] = {}
         for path, content in (files or {}).items():
             self.writer.add(path, content)
 
@@ -316,7 +320,8 @@ class FakeFiles:
     def revive(self) -> None:
         """Restart the same program. Its old locks stay held until `expire_locks`."""
         self._dead, self._left = False, None
-        self._held.clear()
+        for known in (self._held, self._around, self._pins):
+            known.clear()
 
     def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
         """Make the next call of this method raise; with `done` it takes effect all the same, as when a connection breaks."""
@@ -367,7 +372,7 @@ class FakeFiles:
     def put(self, path: str, content: Any, length: Optional[int] = None, step: str = "put") -> None:
         """Write a whole data file in one step of this client; for the rows fake."""
         path = self.qualify(path)
-        self._change(step, [path], lambda: self.namespace.create(path, content, self._fitting(content, length)))
+        self._change(step, [path], lambda: self.namespace.create(self._named(path), content, self._fitting(content, length)))
 
     # ---- ports.Files
 
@@ -398,6 +403,20 @@ class FakeFiles:
             raise NoPermission(f"{path}: permission denied")
         node = self.namespace.find(self._named(path))
         return info(path, node) if node else None
+
+    def id_around(self, directory: str) -> int:
+        return self._around.get(directory, 0)
+
+    @contextmanager
+    def pinned(self, directories: Mapping[str, int]) -> Iterator[None]:
+        around = [names.parent(held) for held in self._held]
+        pins = {path: id for path, id in directories.items() if id and any(f"{path}/".startswith(f"{top}/") for top in around)}
+        before = self._pins
+        self._pins = {**before, **pins}
+        try:
+            yield
+        finally:
+            self._pins = before
 
     def make_directory(self, path: str) -> None:
         path = self.qualify(path)
@@ -578,19 +597,33 @@ class FakeFiles:
     # ---- inside
 
     def _exact(self, path: str) -> str:
-        """Where a path is by now that was in a directory with a lock of ours."""
-        for directory, node in self._held.items():
-            if (path + "/").startswith(directory + "/") and self.namespace.find(directory) is not node:
-                return (self._place_of(node.id) or f"{directory}.gone") + path[len(directory) :]
-        return path
+        """Where a path is by now that was, or was in, a directory with a lock of ours or one that is pinned."""
+        return self._moved(path, path)
+
+    def _moved(self, path: str, near: str) -> str:
+        """Where a path is by now, by the nearest such directory that is `near` or around it."""
+        nearest = self._nearest(near)
+        if not nearest:
+            return path
+        id = self._ids()[nearest]
+        present = self.namespace.find(nearest)
+        if present is not None and present.id == id:
+            return path
+        return (self._place_of(id) or f"{nearest}.gone") + path[len(nearest) :]
+
+    def _ids(self) -> Mapping[str, int]:
+        return {**{held: node.id for held, node in self._held.items()}, **self._pins}
+
+    def _nearest(self, near: str) -> str:
+        return max((one for one in self._ids() if f"{near}/".startswith(f"{one}/")), key=len, default="")
 
     def _named(self, path: str) -> str:
-        """The same for a name in a directory, which that of a directory with a lock is, too."""
-        return path if path in self._held else self._exact(path)
+        """The same for a name in a directory; that of a directory with a lock is its path alone."""
+        return path if path in self._held else self._moved(path, names.parent(path))
 
     def _rename(self, source: str, target: str) -> None:
-        """By ids only if both are in the directory with a lock."""
-        are_inside = all(any(path.startswith(f"{held}/") for held in self._held) for path in (source, target))
+        """By ids only if both are in directories that are found so."""
+        are_inside = all(path not in self._held and self._nearest(names.parent(path)) for path in (source, target))
         self.namespace.rename(*(self._named(path) if are_inside else path for path in (source, target)))
 
     def _find(self, path: str) -> Optional[Node]:
@@ -737,7 +770,9 @@ class FakeFiles:
         lock = FakeLock(self, path, node)
         self.namespace.leases[node] = lock
         if self.finds_by_id:
-            self._held[names.parent(path)] = self.namespace.directory(names.parent(path))
+            directory = names.parent(path)
+            self._held[directory] = self.namespace.directory(directory)
+            self._around[directory] = self.namespace.directory(names.parent(directory)).id
         return lock
 
     def _attributes(self, directory: str, node: Node) -> Attributes:
@@ -795,7 +830,8 @@ class FakeLock:
         if not self.lost:
             self._files.namespace.close(self._node)
             self._files.namespace.leases.pop(self._node, None)
-        self._files._held.pop(names.parent(self._path), None)
+        for known in (self._files._held, self._files._around):
+            known.pop(names.parent(self._path), None)
 
 
 class Writer:

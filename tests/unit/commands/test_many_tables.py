@@ -26,6 +26,7 @@ from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import a_table
 from support.contexts import a_context
+from support.counting import ASK_NO_SERVER
 from support.desk import Desk, outcomes
 from support.fakes.metastore import FakeMetastore
 from support.fakes.rows import FakeRows
@@ -297,7 +298,7 @@ class Counted:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._port, name)
-        if not callable(found):
+        if not callable(found) or name in ASK_NO_SERVER:
             return found
 
         def call(*arguments: Any, **more: Any) -> Any:

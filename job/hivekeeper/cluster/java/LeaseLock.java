@@ -54,6 +54,19 @@ public class LeaseLock {
       return ((DFSOutputStream) inner).getFileId();
     }
 
+    /** The id of what is at a path below the ids, 0 if nothing is. Asked of the client, because a Path would resolve two dots itself. */
+    long idAt(String below) throws IOException {
+      try {
+        HdfsFileStatus found = fs.getClient().getFileInfo(Place.BY_ID + below);
+        return found == null ? 0 : found.getFileId();
+      } catch (FileNotFoundException gone) {
+        return 0;
+      } catch (IOException failed) {
+        if (!Place.isUnmounted(failed)) throw failed;
+        return 0;
+      }
+    }
+
     boolean isAtPath() throws IOException {
       return ((HdfsFileStatus) fs.getFileStatus(path)).getFileId() == fileId;
     }
@@ -104,24 +117,16 @@ public class LeaseLock {
   }
 
   /**
-   * The id of the directory that the lock's file is in, wherever that is; 0 where nothing is found by its id, as behind a router or a mount
-   * (with ViewFileSystemOverloadScheme one is at `hdfs:`, too). A router may ask another NameNode, which has other files with these ids. Asked of the
-   * client, because a Path would resolve the two dots itself. Never fails, or the lock would be held by nobody.
+   * [the id of the directory that the lock's file is in, that of the directory around it], wherever these are; 0 where nothing is found by its
+   * id, as behind a router or a mount (with ViewFileSystemOverloadScheme one is at `hdfs:`, too). A router may ask another NameNode, which has
+   * other files with these ids. Where it may not be asked, as whoever may move the directory can have it for one call, this fails: without the
+   * id another directory could be at its path for the whole run.
    */
-  public long directoryId(int number) {
+  public String directoryIds(int number) throws IOException {
     Held held = find(number);
-    if (held.isMounted) return 0;
-    try {
-      HdfsFileStatus found = held.fs.getClient().getFileInfo(Place.BY_ID + held.fileId + "/..");
-      if (found == null) return 0;
-      String exact = Place.BY_ID + found.getFileId() + "/" + held.path.getName();
-      HdfsFileStatus lock = held.fs.getClient().getFileInfo(exact);
-      return lock != null && lock.getFileId() == held.fileId ? found.getFileId() : 0;
-    } catch (IOException unknown) {
-      return 0;
-    } catch (RuntimeException unknown) {
-      return 0;
-    }
+    long id = held.isMounted ? 0 : held.idAt(held.fileId + "/..");
+    boolean isFound = id != 0 && held.idAt(id + "/" + held.path.getName()) == held.fileId;
+    return Json.write(isFound ? new long[] {id, held.idAt(id + "/..")} : new long[] {0, 0});
   }
 
   public void release(int number) throws IOException {
