@@ -146,10 +146,15 @@ def carry_out(
             units = cleanup.discard_units(run, plan, lives, pause_ms, gone)
         finish.finish_units(run, units)
     outcome = TableOutcome(table.full_name, context.run, backups=tuple(outcome_of(verdict, units) for verdict in verdicts))
-    with timed(cluster, Step.RECORD):
-        version = finish.record_run(run, plan, units, parameters, exit_code=outcome.code)
+    code = per_table.with_recovered(cluster, outcome).code
+
+    def record() -> TableOutcome:
+        version = finish.record_run(run, plan, units, parameters, exit_code=code)
         finish.tidy_up(cluster, table, control, is_gone=gone is not None)
-    return replace(outcome, log_version=version)
+        return replace(outcome, log_version=version)
+
+    with timed(cluster, Step.RECORD):
+        return per_table.keep_done(cluster, table, outcome, record)
 
 
 def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict], lives: Mapping[str, str]) -> RunPlan:

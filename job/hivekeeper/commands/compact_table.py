@@ -230,10 +230,14 @@ def carry_out(context: Context, observed: ObservedTable, plan: CompactionPlan, s
     row_groups = _row_groups_of_live(plan, units, stager)
     outcome = TableOutcome(plan.table.full_name, plan.run, outcomes, observed, backup_table=shown, row_groups=row_groups)
     code = per_table.with_recovered(cluster, outcome).code
-    with timed(cluster, Step.RECORD):
+
+    def record() -> TableOutcome:
         version = finish.record_run(run, known, units, settled.logged_parameters(settings), exit_code=code)
         finish.tidy_up(cluster, plan.table, observed.control)
-    return replace(outcome, log_version=version)
+        return replace(outcome, log_version=version)
+
+    with timed(cluster, Step.RECORD):
+        return per_table.keep_done(cluster, plan.table, outcome, record)
 
 
 def _begin(run: Run, plan: CompactionPlan, settings: Settings, run_key: str) -> RunPlan:

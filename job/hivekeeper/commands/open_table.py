@@ -57,8 +57,8 @@ def require_own_place(cluster: Cluster, table: Table, control: ControlPaths) -> 
 def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId, every: bool = False) -> None:
     """Finish or undo interrupted runs; every writing command does this first. `every`: look through the directories of all runs.
 
-    What was found is told with the outcome, whatever becomes of the command (`per_table.attempt`): the log has those runs then, so that no
-    later command tells of them.
+    What was found is told with the outcome, whatever happens to the table after that (`per_table.attempt`): the log has those runs then, so
+    that no later command tells of them.
     """
     settled: List[Settled] = []
     with timed(cluster, Step.SETTLE):
@@ -67,8 +67,8 @@ def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lo
             for one in settle_runs(cluster, table, control, lock, run, every=every):
                 settled.append(one)
                 note_recovered(cluster, one)
-        except (FilesError, MetastoreUnavailable):
-            _refuse_misplaced(table, settled)
+        except (FilesError, MetastoreUnavailable) as error:
+            _refuse_misplaced(table, settled, f"; and then: {error}")
             raise
     _refuse_misplaced(table, settled)
 
@@ -78,14 +78,14 @@ def note_recovered(cluster: Cluster, settled: Settled) -> None:
     cluster.recovered.append((run, count_outcomes([unit.outcome for unit in units])))
 
 
-def _refuse_misplaced(table: Table, settled: Sequence[Settled]) -> None:
-    """Raise NeedsInvestigation if an interrupted run left rows that readers may not see. The log already has all of them."""
+def _refuse_misplaced(table: Table, settled: Sequence[Settled], then: str = "") -> None:
+    """Raise NeedsInvestigation if an interrupted run left rows that readers may not see. `then`: what ended the recovery."""
     found = [(run, unit) for run, units in settled for unit in units if unit.outcome is Outcome.MISPLACED]
     if found:
         run, unit = found[0]
         more = f", and {len(found) - 1} more, which history lists" if len(found) > 1 else ""
         raise NeedsInvestigation(
-            f"{unit.planned.label}: the interrupted run {run} was ended: {unit.reason}{more}",
+            f"{unit.planned.label}: the interrupted run {run} was ended: {unit.reason}{more}{then}",
             code=Code.CHANGED_IN_OUTAGE,
             state="no row is lost, and the log says where they are; but readers may not see them. Nothing new was begun",
             next=f"{unit.why.next if unit.why else places.ADVICE}; then run again: {table.full_name}",

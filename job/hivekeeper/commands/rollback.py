@@ -180,10 +180,14 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
     outcome = TableOutcome(table.full_name, context.run, tuple(_outcome(unit) for unit in units) + _refusals(undoing))
     code = per_table.with_recovered(cluster, outcome).code
-    with timed(cluster, Step.RECORD):
+
+    def record() -> TableOutcome:
         version = finish.record_run(run, plan, units, parameters, exit_code=code)
         finish.tidy_up(cluster, table, control)
-    return replace(outcome, log_version=version)
+        return replace(outcome, log_version=version)
+
+    with timed(cluster, Step.RECORD):
+        return per_table.keep_done(cluster, table, outcome, record)
 
 
 def _planned(table: Table, undoing: Undoing) -> TableOutcome:
