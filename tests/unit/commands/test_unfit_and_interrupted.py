@@ -1,5 +1,5 @@
-"""A killed run has left a partition in its gap, so that no reader finds its rows, and the table became one that compact-swap refuses: the run
-is settled all the same, or the command does not end with 0.
+"""A killed run has left a partition in its gap, so that no reader finds its rows, and then the table became one that is refused: the run is
+settled all the same, or the command does not end with 0.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import pytest
 from hivekeeper.codes import Exit
 from hivekeeper.commands import backup, compact_swap
 from hivekeeper.model import Selection
+from hivekeeper.ports import FilesUnavailable, NoPermission
 from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.contexts import a_context
@@ -104,13 +105,35 @@ def test_a_dry_run_changes_nothing(desk):
     assert desk.world.picture() == before
 
 
+def refuse_lock(*_args):
+    raise NoPermission("no")
+
+
+@pytest.mark.parametrize("closed", ["unit", "lock"])
 @pytest.mark.parametrize("skip", [False, True])
-def test_what_a_right_keeps_from_being_settled_is_no_table_that_is_passed_over(desk, skip):
+def test_a_run_that_a_missing_right_keeps_from_being_settled_is_not_passed_over(desk, monkeypatch, skip, closed):
     if skip:
         change(desk, parameters={"hivekeeper.skip": "true"})
-    desk.world.files.namespace.unreadable.add(desk.live("dt=2"))
+    if closed == "unit":
+        desk.world.files.namespace.unreadable.add(desk.live("dt=2"))
+    else:
+        monkeypatch.setattr(desk.world.files, "hold", refuse_lock)
     result = run_on_database(desk)
-    assert not missing(desk) or (result.code, outcome_of(result, desk).problem.code) == (Exit.INVESTIGATE, Code.UNSETTLED)
+    assert (result.code, outcome_of(result, desk).problem.code) == (Exit.INVESTIGATE, Code.UNSETTLED)
+
+
+def test_a_table_of_another_engine_that_cannot_be_looked_at_is_refused_as_such(monkeypatch):
+    desk = Desk(a_world())
+    change(desk, parameters={"table_type": "ICEBERG"})
+    look = desk.world.files.look
+
+    def fail(places, *more):
+        if any(place.startswith(desk.live()) for place in places):
+            raise FilesUnavailable("no credentials")
+        return look(places, *more)
+
+    monkeypatch.setattr(desk.world.files, "look", fail)
+    assert outcome_of(run_on_database(desk), desk).problem.code is Code.OTHER_ENGINE
 
 
 def test_the_lock_is_not_taken_where_nothing_was_interrupted():
