@@ -530,6 +530,13 @@ class Code(Coded):
         "move its files; readers may miss a partition until then",
         "give each table a directory of its own (`ALTER TABLE … SET LOCATION`; `DROP TABLE` may delete the files), then run `recover`",
     )
+    UNSETTLED = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "a run was interrupted, and the table, or a right that this user lacks, does not let it be finished or undone: readers may miss a "
+        "partition until then",
+        "do what the message says, then run `recover`",
+    )
     OTHER_TABLE = (
         Topic.COMMAND,
         Exit.INVESTIGATE,

@@ -11,6 +11,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.model import Content
 from hivekeeper.names import RunId
 from hivekeeper.ports import FilesUnavailable, RowsError
+from hivekeeper.reasons import Code
 from hivekeeper.runlog.run_files import ROLLBACK, RunPlan
 from hivekeeper.steps import run_directory
 from support.builders import a_table
@@ -114,7 +115,8 @@ def test_a_run_that_was_taken_over_writes_no_entry_although_its_executors_re_cre
         return {unit.number: Content(failed=failed) for unit in batch.units}
 
     world.rows.write_stage = stall
-    assert desk.compact().code is Exit.LOCKED
+    (table,) = desk.compact().tables
+    assert table.problem.code is Code.RUN_TAKEN_OVER
     world.files.expire_locks()
     assert desk.recover().code is Exit.DONE
     assert outcomes(desk.rollback()) == {"dt=1": "rolled-back"}

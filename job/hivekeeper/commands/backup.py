@@ -7,7 +7,7 @@ from typing import List, Tuple
 
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import settle_table
+from hivekeeper.commands.open_table import hold_settled, settle_unfit
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table
 from hivekeeper.names import RunId, UnitNumber
@@ -19,7 +19,7 @@ from hivekeeper.runlog.entries import LogEntry
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, RunPlan, is_recordable
-from hivekeeper.steps import backup_tables, identity, run_directory, table_lock, table_log
+from hivekeeper.steps import backup_tables, identity, run_directory, table_log
 from hivekeeper.steps.observe import observe_table
 from hivekeeper.steps.timing import Step, timed
 
@@ -34,11 +34,11 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
     wanted = selection.wanted_in(table, context.selection.where)
     observed = observe_table(cluster, table, settings, wanted)
     if observed.reason:
+        settle_unfit(cluster, table, context.run, settings)
         return per_table.refused(table, observed.reason, observed)
     if not observed.has_control:
         identity.refuse_left_behind(cluster, observed.table, settings.trusted_owners)
-    with table_lock.hold_table(cluster, observed.table, observed.control, context.run, settings) as lock:
-        settle_table(cluster, observed.table, observed.control, lock, context.run)
+    with hold_settled(cluster, observed.table, observed.control, context.run, settings) as lock:
         observed = observe_table(cluster, observed.table, settings, wanted)
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)

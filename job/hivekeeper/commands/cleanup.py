@@ -9,7 +9,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import quoting
 from hivekeeper.commands import per_table, run_keys
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, require_own_place, settle_table
+from hivekeeper.commands.open_table import find_control, hold_settled, require_own_place
 from hivekeeper.config.settings import Settings
 from hivekeeper.config.value_types import write_duration
 from hivekeeper.model import Table, Unit
@@ -25,7 +25,7 @@ from hivekeeper.runlog.entries import LogEntry, UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, PlannedUnit, RunPlan, absolute
-from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_lock, table_log
+from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_log
 from hivekeeper.steps.census import Census
 from hivekeeper.steps.cleanup import TableGone
 from hivekeeper.steps.observe import find_lives
@@ -52,8 +52,7 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
         verdicts, _ = judge(cluster, table, control, history, settings, census)
         backups = tuple(outcome_of(verdict, (), dry_run=True) for verdict in verdicts)
         return TableOutcome(table.full_name, backups=backups, window=_find_window(cluster, table, history, verdicts))
-    with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        settle_table(cluster, table, control, lock, context.run)
+    with hold_settled(cluster, table, control, context.run, settings) as lock:
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
         answered = run_keys.answer(context, table, history, CLEANUP)
         if answered is not None:
@@ -146,10 +145,15 @@ def carry_out(
             units = cleanup.discard_units(run, plan, lives, pause_ms, gone)
         finish.finish_units(run, units)
     outcome = TableOutcome(table.full_name, context.run, backups=tuple(outcome_of(verdict, units) for verdict in verdicts))
-    with timed(cluster, Step.RECORD):
-        version = finish.record_run(run, plan, units, parameters, exit_code=outcome.code)
+    code = per_table.with_recovered(cluster, outcome).code
+
+    def record() -> TableOutcome:
+        version = finish.record_run(run, plan, units, parameters, exit_code=code)
         finish.tidy_up(cluster, table, control, is_gone=gone is not None)
-    return replace(outcome, log_version=version)
+        return replace(outcome, log_version=version)
+
+    with timed(cluster, Step.RECORD):
+        return per_table.keep_done(cluster, table, outcome, record)
 
 
 def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict], lives: Mapping[str, str]) -> RunPlan:

@@ -20,7 +20,7 @@ from hivekeeper.model import Table
 from hivekeeper.plan import retention
 from hivekeeper.ports import require_readable
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.report.results import CommandResult, TableOutcome, code_of_units
+from hivekeeper.report.results import CommandResult, TableOutcome, beside, code_of_units
 from hivekeeper.runlog.run_files import COMPACT_SWAP
 
 LACKS_ROOM = (Code.NOT_ENOUGH_SPACE, Code.NOT_ENOUGH_NAMES)
@@ -86,7 +86,7 @@ def _clean_up_later(cleaned: Dict[str, TableOutcome], context: Context, bare: Ta
 
 def _with_cleanup(outcome: TableOutcome, cleaned: TableOutcome) -> TableOutcome:
     recovered = (*outcome.recovered, *cleaned.recovered)
-    problem = outcome.problem or (_of_cleanup(cleaned.problem) if cleaned.problem else None)
+    problem = beside(outcome.problem, _of_cleanup(cleaned.problem)) if cleaned.problem else outcome.problem
     return replace(outcome, recovered=recovered, backups=cleaned.backups, window=cleaned.window, problem=problem)
 
 

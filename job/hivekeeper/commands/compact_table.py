@@ -12,7 +12,7 @@ from hivekeeper import names
 from hivekeeper.commands import candidates, per_table, run_keys, selection
 from hivekeeper.commands.candidates import LeaveOut, Reader
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, lift_in_swapped, settle_table
+from hivekeeper.commands.open_table import find_control, hold_settled, lift_in_swapped, settle_unfit
 from hivekeeper.config.settings import AT_ONCE, JOINED, Settings
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import FileRowGroups, StageBatch, Table
@@ -51,9 +51,13 @@ NO_ROWS = Reason(Code.NO_ROWS, "its files hold no rows, so there is nothing to w
 def compact_table(context: Context, table: Table) -> TableOutcome:
     """Compact one table. A table with a log is observed once, after recovery; otherwise nothing is created before there is work to do."""
     cluster, settings = context.cluster, context.settings_for(table.full_name)
-    wanted = selection.wanted_in(table, context.selection.where)
-    unfit = eligibility.refuse_table(table) or compaction.refuse_compression(table, settings, cluster.spark_version)
+    where = context.selection.where
+    unfit = selection.refuse_where(table, where)
+    wanted = selection.wanted_in(table, where) if unfit is None else None
+    unfit = eligibility.refuse_table(table) or compaction.refuse_compression(table, settings, cluster.spark_version) or unfit
     if unfit:
+        if not context.dry_run:
+            settle_unfit(cluster, table, context.run, settings)
         return per_table.refused(table, unfit, ObservedTable(table, ControlPaths(""), settings, reason=unfit))
     table, control = find_control(cluster, table, settings)
     observed = observe_table(cluster, table, settings, wanted) if context.dry_run or control is None else None
@@ -70,8 +74,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
             plan = make_plan(cluster, observed, History(), settings, context.run)
             return TableOutcome(table.full_name, None, _outcomes_left(observed, plan), observed)
     control = control or ControlPaths.of(table.location, table.partitioned)
-    with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        settle_table(cluster, table, control, lock, context.run)
+    with hold_settled(cluster, table, control, context.run, settings) as lock:
         history = store.read_history(cluster, control)
         answered = run_keys.answer(context, table, history, COMPACT_SWAP)
         if answered is not None:
@@ -230,10 +233,14 @@ def carry_out(context: Context, observed: ObservedTable, plan: CompactionPlan, s
     row_groups = _row_groups_of_live(plan, units, stager)
     outcome = TableOutcome(plan.table.full_name, plan.run, outcomes, observed, backup_table=shown, row_groups=row_groups)
     code = per_table.with_recovered(cluster, outcome).code
-    with timed(cluster, Step.RECORD):
+
+    def record() -> TableOutcome:
         version = finish.record_run(run, known, units, settled.logged_parameters(settings), exit_code=code)
         finish.tidy_up(cluster, plan.table, observed.control)
-    return replace(outcome, log_version=version)
+        return replace(outcome, log_version=version)
+
+    with timed(cluster, Step.RECORD):
+        return per_table.keep_done(cluster, plan.table, outcome, record)
 
 
 def _begin(run: Run, plan: CompactionPlan, settings: Settings, run_key: str) -> RunPlan:

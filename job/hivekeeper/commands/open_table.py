@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Sequence, Tuple
+import logging
+from contextlib import ExitStack, contextmanager
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
+from hivekeeper import quoting
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import NeedsInvestigation, Refused
+from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable
-from hivekeeper.ports import Cluster, FilesError, Lock, MetastoreUnavailable
+from hivekeeper.ports import Cluster, FilesError, Lock, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.steps import identity, orphans, ownership, places
+from hivekeeper.steps import identity, orphans, ownership, places, run_directory, table_lock
 from hivekeeper.steps.observe import find_overlap, qualify_table
 from hivekeeper.steps.recover import Settled, lift_leftovers, settle_runs
 from hivekeeper.steps.table_lock import require_no_file
 from hivekeeper.steps.timing import Step, timed
+
+log = logging.getLogger(__name__)
 
 
 def find_control(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Table, Optional[ControlPaths]]:
@@ -54,11 +59,70 @@ def require_own_place(cluster: Cluster, table: Table, control: ControlPaths) -> 
         raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, state="nothing was touched", next=reason.next)
 
 
-def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId, every: bool = False) -> None:
-    """Finish or undo interrupted runs; every writing command does this first. `every`: look through the directories of all runs.
+@contextmanager
+def hold_settled(
+    cluster: Cluster, table: Table, control: ControlPaths, run: RunId, settings: Settings, every: bool = False
+) -> Iterator[Lock]:
+    """Keep the table's lock for the body, after settling interrupted runs. `every`: look through the directories of all runs.
 
-    What was found is told with the outcome, whatever becomes of the command (`per_table.attempt`): the log has those runs then, so that no
-    later command tells of them.
+    Raises NeedsInvestigation if one cannot be settled because the table, or a right, is refused: a run over a database passes over refused
+    tables, but not while readers may miss a partition.
+    """
+    with ExitStack() as held:
+        try:
+            lock = held.enter_context(table_lock.hold_table(cluster, table, control, run, settings))
+            settle_table(cluster, table, control, lock, run, every)
+        except (Refused, NoPermission) as error:
+            if _is_interrupted(cluster, control):
+                raise _unsettled(table, error) from error
+            raise
+        yield lock
+
+
+def settle_unfit(cluster: Cluster, table: Table, run: RunId, settings: Settings) -> None:
+    """Settle interrupted runs of a table that the command will refuse: its owner may want it left alone, but not without a partition.
+
+    Takes the lock only if there are some. A table that cannot be looked at stays refused as it is: it may be another engine's, on a server
+    where nothing can be asked for.
+    """
+    if eligibility.refuse_kind(table):
+        return
+    try:
+        table, control = find_control(cluster, table, settings)
+    except (Refused, FilesError) as error:
+        log.info("table=%s step=find-records failed reason=%r", table.full_name, str(error))
+        return
+    if control is None or not cluster.files.look([control.runs], 0)[control.runs].exists:
+        return
+    ownership.require_own_records(cluster, table, control, settings.trusted_owners)
+    if run_directory.find_unfinished(cluster, control):
+        with hold_settled(cluster, table, control, run, settings):
+            pass
+
+
+def _is_interrupted(cluster: Cluster, control: ControlPaths) -> bool:
+    """Whether there is an unfinished run, as far as can be seen."""
+    try:
+        return bool(run_directory.find_unfinished(cluster, control))
+    except (FilesError, HivekeeperError):
+        return False
+
+
+def _unsettled(table: Table, error: Exception) -> NeedsInvestigation:
+    known = error.reason.next if isinstance(error, Refused) else "run as a user who may read and write all of the table"
+    return NeedsInvestigation(
+        f"{table.full_name}: a run was interrupted, and cannot be settled: {error}",
+        code=Code.UNSETTLED,
+        state="no row is lost, but readers may miss a partition until the interrupted run is settled",
+        next=f"{known}; then run: hivekeeper recover --table {quoting.shell(table.full_name)}",
+    )
+
+
+def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId, every: bool = False) -> None:
+    """Finish or undo interrupted runs; every writing command does this first (`hold_settled`). `every` as there.
+
+    What was found is told with the outcome, whatever happens to the table after that (`per_table.attempt`): the log has those runs then, so
+    that no later command tells of them.
     """
     settled: List[Settled] = []
     with timed(cluster, Step.SETTLE):
@@ -67,8 +131,8 @@ def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lo
             for one in settle_runs(cluster, table, control, lock, run, every=every):
                 settled.append(one)
                 note_recovered(cluster, one)
-        except (FilesError, MetastoreUnavailable):
-            _refuse_misplaced(table, settled)
+        except (FilesError, MetastoreUnavailable) as error:
+            _refuse_misplaced(table, settled, f"; and then: {error}")
             raise
     _refuse_misplaced(table, settled)
 
@@ -78,14 +142,14 @@ def note_recovered(cluster: Cluster, settled: Settled) -> None:
     cluster.recovered.append((run, count_outcomes([unit.outcome for unit in units])))
 
 
-def _refuse_misplaced(table: Table, settled: Sequence[Settled]) -> None:
-    """Raise NeedsInvestigation if an interrupted run left rows that readers may not see. The log already has all of them."""
+def _refuse_misplaced(table: Table, settled: Sequence[Settled], then: str = "") -> None:
+    """Raise NeedsInvestigation if an interrupted run left rows that readers may not see. `then`: what ended the recovery."""
     found = [(run, unit) for run, units in settled for unit in units if unit.outcome is Outcome.MISPLACED]
     if found:
         run, unit = found[0]
         more = f", and {len(found) - 1} more, which history lists" if len(found) > 1 else ""
         raise NeedsInvestigation(
-            f"{unit.planned.label}: the interrupted run {run} was ended: {unit.reason}{more}",
+            f"{unit.planned.label}: the interrupted run {run} was ended: {unit.reason}{more}{then}",
             code=Code.CHANGED_IN_OUTAGE,
             state="no row is lost, and the log says where they are; but readers may not see them. Nothing new was begun",
             next=f"{unit.why.next if unit.why else places.ADVICE}; then run again: {table.full_name}",

@@ -145,16 +145,33 @@ def _attempt(context: Context, table: Table, work: Work) -> TableOutcome:
             most_listed=min(ALL, 2 * settings.max_files),
         )
         return work(replace(context, cluster=own), table)
-    except HivekeeperError as error:
-        return TableOutcome(table.full_name, problem=error.reason)
-    except NoPermission as error:
-        return TableOutcome(table.full_name, problem=_not_allowed(table, error).reason)
-    except (FilesError, MetastoreUnavailable, RowsError) as error:
+    except Exception as error:
+        return TableOutcome(table.full_name, problem=_reason_of(cluster, table, error))
+
+
+def keep_done(cluster: Cluster, table: Table, done: TableOutcome, record: Callable[[], TableOutcome]) -> TableOutcome:
+    """Record what was done with a table, and tidy up after it. If that fails, the outcome is still what was done, with the error beside it:
+    the log may have the entry already, and from then on no later command tells of the units.
+    """
+    try:
+        return record()
+    except Exception as error:
+        reason = _reason_of(cluster, table, error)
+        recorded = "its units are as told here; the next run writes their log entry, if there is none yet, and tidies up"
+        return replace(done, problem=reason if isinstance(error, HivekeeperError) else replace(reason, state=recorded))
+
+
+def _reason_of(cluster: Cluster, table: Table, error: Exception) -> Reason:
+    """Why an error ended the work on a table."""
+    if isinstance(error, HivekeeperError):
+        return error.reason
+    if isinstance(error, NoPermission):
+        return _not_allowed(table, error).reason
+    if isinstance(error, (FilesError, MetastoreUnavailable, RowsError)):
         why = cluster.stopping.why() if isinstance(error, RowsError) else ""
         # A signal cancels the jobs that read files; at that point nothing has been changed.
-        return TableOutcome(table.full_name, problem=(_not_begun(table, why) if why else _unusable(cluster, table, error)).reason)
-    except Exception as error:
-        return TableOutcome(table.full_name, problem=_unexpected(cluster, table, error))
+        return (_not_begun(table, why) if why else _unusable(cluster, table, error)).reason
+    return _unexpected(cluster, table, error)
 
 
 def try_beside(cluster: Cluster, step: str, work: Callable[[], None]) -> Optional[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hivekeeper import quoting
 from hivekeeper.commands import per_table
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, settle_table
+from hivekeeper.commands.open_table import find_control, hold_settled
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
 from hivekeeper.names import RunId
@@ -19,7 +19,7 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import PIN, UNPIN
-from hivekeeper.steps import finish, run_directory, table_lock, table_log
+from hivekeeper.steps import finish, run_directory, table_log
 
 
 def pin(context: Context, backup: RunId, pinned: bool) -> CommandResult:
@@ -32,8 +32,7 @@ def pin_table(context: Context, table: Table, backup: RunId, pinned: bool) -> Ta
     table, control = find_control(cluster, table, settings)
     if control is None:
         raise _unknown(table, backup)
-    with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        settle_table(cluster, table, control, lock, context.run)
+    with hold_settled(cluster, table, control, context.run, settings) as lock:
         found = _find_backup(store.read_history(cluster, control), table, backup)
         if found.pinned is pinned:
             return TableOutcome(table.full_name, backups=(BackupOutcome(found, BackupState.THERE),))

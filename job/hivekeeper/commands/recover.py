@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from hivekeeper.commands import per_table
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, lift_in_swapped, settle_table
+from hivekeeper.commands.open_table import find_control, hold_settled, lift_in_swapped
 from hivekeeper.model import Table
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.runlog import store
-from hivekeeper.steps import table_lock
 from hivekeeper.steps.observe import observe_table
 
 
@@ -23,7 +22,6 @@ def recover_table(context: Context, table: Table) -> TableOutcome:
     table, control = find_control(cluster, table, settings)
     if control is None:
         return TableOutcome(table.full_name)
-    with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        settle_table(cluster, table, control, lock, context.run, every=True)
+    with hold_settled(cluster, table, control, context.run, settings, every=True):
         lift_in_swapped(cluster, observe_table(cluster, table, settings), store.read_history(cluster, control))
     return TableOutcome(table.full_name)

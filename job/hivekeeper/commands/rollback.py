@@ -8,7 +8,7 @@ from typing import Dict, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names, quoting
 from hivekeeper.commands import per_table, run_keys, selection
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, require_own_place, settle_table
+from hivekeeper.commands.open_table import find_control, hold_settled, require_own_place
 from hivekeeper.errors import Refused
 from hivekeeper.model import Block, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId
@@ -49,8 +49,7 @@ def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> Ta
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
         require_own_place(cluster, table, control)
         return _planned(table, plan_rollback(context, table, control, undo))
-    with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        settle_table(cluster, table, control, lock, context.run)
+    with hold_settled(cluster, table, control, context.run, settings) as lock:
         answered = run_keys.answer(context, table, store.read_history(cluster, control), ROLLBACK)
         if answered is not None:
             return answered
@@ -180,10 +179,14 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
     outcome = TableOutcome(table.full_name, context.run, tuple(_outcome(unit) for unit in units) + _refusals(undoing))
     code = per_table.with_recovered(cluster, outcome).code
-    with timed(cluster, Step.RECORD):
+
+    def record() -> TableOutcome:
         version = finish.record_run(run, plan, units, parameters, exit_code=code)
         finish.tidy_up(cluster, table, control)
-    return replace(outcome, log_version=version)
+        return replace(outcome, log_version=version)
+
+    with timed(cluster, Step.RECORD):
+        return per_table.keep_done(cluster, table, outcome, record)
 
 
 def _planned(table: Table, undoing: Undoing) -> TableOutcome:

@@ -109,16 +109,19 @@ def _is_excluded(full_name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(full_name if "." in pattern else table, pattern.lower()) for pattern in patterns)
 
 
+def refuse_where(table: Table, text: Optional[str]) -> Optional[Reason]:
+    if text is None or table.partitioned:
+        return None
+    return Reason(Code.NO_PARTITIONS, "it has no partitions for --where to select", "leave out --where for this table")
+
+
 def wanted_in(table: Table, text: Optional[str]) -> Optional[Wanted]:
     """The --where filter for this table. Raises UsageError, and Refused for a table without partitions."""
+    reason = refuse_where(table, text)
+    if reason:
+        raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, next=reason.next)
     if text is None:
         return None
-    if not table.partitioned:
-        raise Refused(
-            f"{table.full_name}: it has no partitions for --where to select",
-            code=Code.NO_PARTITIONS,
-            next="leave out --where for this table",
-        )
     return partition_filter.parse(text, table.partition_columns).matches
 
 

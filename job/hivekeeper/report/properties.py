@@ -6,13 +6,14 @@ Pure. Always shorter than LIMIT bytes, the most that Oozie captures of an action
 from __future__ import annotations
 
 from collections import Counter
-from typing import Dict, Iterable, List, Mapping, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Tuple
 
+from hivekeeper import quoting
 from hivekeeper.codes import Exit
 from hivekeeper.plan.doctor import Level
 from hivekeeper.reasons import Reason
 from hivekeeper.report.document import count_totals
-from hivekeeper.report.results import CommandResult
+from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome
 from hivekeeper.runlog.outcomes import Kind, Outcome
 
 # Oozie's oozie.action.max.output.data; a longer output fails the action.
@@ -72,21 +73,30 @@ def _count_units(outcomes: Iterable[Outcome]) -> Dict[str, int]:
 
 
 def _find_trouble(result: CommandResult) -> Tuple[str, str]:
-    """The first problem, preferably one with the command's exit code, and the next step."""
+    """What is wrong, and the next step: the first thing that stands for the command's exit code, or else the gravest one."""
     for check in result.checks:
         if check.level is Level.FIX:
             return check.what, check.next
-    problems = [table.problem for table in result.tables if table.problem is not None]
     # Computed once: the code depends on every table.
     code = result.code
-    for problem in sorted(problems, key=lambda problem: problem.exit is not code):
-        return problem.what, problem.next
-    for table in result.tables:
-        for unit in sorted(table.units, key=lambda unit: unit.outcome.exit is not Exit.INVESTIGATE):
-            if unit.outcome.kind in (Kind.FAILED, Kind.REFUSED, Kind.LEFT):
-                name = f"{table.table}/{unit.name}" if unit.name else table.table
-                return f"{name}: {unit.outcome.text}: {unit.reason}", unit.next
-    return "", ""
+    found = (trouble for table in result.tables for trouble in _troubles_of(table))
+    first = min(found, key=lambda trouble: (trouble[0] is not code, SEVERITY.index(trouble[0])), default=None)
+    return first[1:] if first else ("", "")
+
+
+def _troubles_of(table: TableOutcome) -> Iterator[Tuple[Exit, str, str]]:
+    """The exit code, what is wrong, and the next step, of a table's problem, of units and of interrupted runs."""
+    if table.problem is not None:
+        yield table.problem.exit, table.problem.what, table.problem.next
+    for unit in table.units:
+        if unit.outcome.kind in (Kind.FAILED, Kind.REFUSED, Kind.LEFT):
+            name = f"{table.table}/{unit.name}" if unit.name else table.table
+            yield unit.exit, f"{name}: {unit.outcome.text}: {unit.reason}", unit.next
+    for run, counts in table.recovered:
+        for outcome in counts:
+            if outcome.is_astray:
+                history = f"hivekeeper history --table {quoting.shell(table.table)}"
+                yield outcome.exit, f"{table.table}: recovered run {run}: {counts[outcome]} {outcome.text}", history
 
 
 def _render_lines(words: Mapping[str, object], texts: Mapping[str, str]) -> str:

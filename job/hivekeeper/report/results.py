@@ -18,7 +18,7 @@ from hivekeeper.plan.orphans import Orphan
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Backup, Window
 from hivekeeper.ports import Row
-from hivekeeper.reasons import Code, Reason, count_beyond
+from hivekeeper.reasons import MOST_CHARACTERS, Code, Reason, count_beyond, shorten
 from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.replay import FileSet
@@ -26,6 +26,9 @@ from hivekeeper.runlog.replay import FileSet
 # Which code wins when tables end differently: the one that most needs an operator comes first.
 SEVERITY = (Exit.INVESTIGATE, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)
 
+
+# Of the text of each of two problems that are told as one.
+HALF = MOST_CHARACTERS // 2 - 50
 
 # So many late files of a unit are named in an answer that would become too large.
 MOST_NAMED = 10
@@ -247,13 +250,11 @@ class TableOutcome:
 
     @property
     def _own_code(self) -> Exit:
-        if self.problem:
-            # A cleanup that failed must not hide what the compaction before it says of units.
-            return worst_of((self.problem.exit, code_of_units(self.units)))
-        if self.answered_by:
+        if self.answered_by and not self.problem:
             return code_of_run(self.answered_by)
-        of_backups = worst_of(backup.state.exit for backup in self.backups)
-        return of_backups if of_backups is not Exit.DONE else code_of_units(self.units)
+        # What went wrong after the work was done must not hide what that says of units or backups.
+        of_problem = [self.problem.exit] if self.problem else []
+        return worst_of((*of_problem, code_of_units(self.units), *(backup.state.exit for backup in self.backups)))
 
     @property
     def _astray(self) -> List[Outcome]:
@@ -291,12 +292,22 @@ def worst_of(codes: Iterable[Exit]) -> Exit:
     return min(codes, key=SEVERITY.index, default=Exit.DONE)
 
 
+def beside(first: Optional[Reason], second: Reason) -> Reason:
+    """The graver of two problems of a table, which also says what the other one is."""
+    if first is None:
+        return second
+    worse, other = (first, second) if worst_of((first.exit, second.exit)) is first.exit else (second, first)
+    return replace(worse, what=f"{shorten(worse.what, HALF)}; and {shorten(other.what, HALF)} [{other.code.code}]")
+
+
 def code_of_units(units: Iterable[UnitOutcome]) -> Exit:
-    """The code of a table without a problem of its own: if other units were done, a refused unit does not make the table refused."""
+    """The code of a table without a problem of its own: if other units were done, or were begun and failed, neither a refused unit nor one
+    with a writer makes the table one that was left alone.
+    """
     units = tuple(units)
     worst = worst_of(unit.exit for unit in units)
     softened = worst in (Exit.LOCKED, Exit.REFUSED)
-    return Exit.PARTIAL if softened and any(unit.outcome.is_done for unit in units) else worst
+    return Exit.PARTIAL if softened and any(unit.outcome.is_done or unit.exit is Exit.PARTIAL for unit in units) else worst
 
 
 # Directories without a table that a result lists.

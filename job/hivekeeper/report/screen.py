@@ -49,7 +49,9 @@ def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
         if table.orphans is not None:
             block += history_text.render_orphans(table, table.orphans)
         else:
-            block += command_text.render_answered(table) or (renderer(table, width) if table.problem is None else [])
+            # What was done is told, though recording it may have failed.
+            has_answer = table.problem is None or table.units or table.backups
+            block += command_text.render_answered(table) or (renderer(table, width) if has_answer else [])
         lines += ["", *block] if len(block) > 1 and lines else block
     return lines if lines or result.tables else ["no table is selected"]
 

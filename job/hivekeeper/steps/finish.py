@@ -85,7 +85,14 @@ def record_run(
     recovered_by: Optional[RunId] = None,
     exit_code: Optional[int] = None,
 ) -> int:
-    """Write the run's last log entry and return its version. `tidy_up` follows."""
+    """Write the run's last log entry and return its version. `tidy_up` follows.
+
+    First it is told of what readers may miss: no later command tells of it, and this one's answer comes at its end, if it is not killed.
+    """
+    for unit in units:
+        if unit.outcome.is_astray:
+            level = logging.ERROR if unit.outcome is Outcome.MISPLACED else logging.WARNING
+            log.log(level, "run=%s unit=%s step=astray %s reason=%r", run.directory, unit.planned.log_field, unit.for_log, unit.reason)
     entry = LogEntry(
         run=store.run_of(run.directory),
         directory=run.directory,

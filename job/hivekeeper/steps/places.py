@@ -252,10 +252,7 @@ def _confirmed(run: Run, unit: UnitResult, found: Places) -> UnitResult:
     if number not in found.changed:
         return unit
     result = replace(unit, outcome=_outcome_of(found.changed[number]), has_backup=unit.exchanged)
-    result = replace(result, why=explain(run, result, found.changed[number]))
-    level = logging.ERROR if result.outcome is Outcome.MISPLACED else logging.WARNING
-    log.log(level, "run=%s unit=%s step=confirm-places done %s", run.directory, unit.planned.log_field, result.for_log)
-    return result
+    return replace(result, why=explain(run, result, found.changed[number]))
 
 
 def _outcome_of(why: Reason) -> Outcome:

@@ -47,7 +47,9 @@ log = logging.getLogger(__name__)
 Settled = Tuple[str, Tuple[UnitResult, ...]]
 Settle = Callable[[PlannedUnit], UnitResult]
 
-SettleRun = Callable[[Run, RunPlan, RunId], Tuple[UnitResult, ...]]
+# What was found of a run, and the run whose log entry is to say so; None if it needs no entry.
+Found = Tuple[Optional[Run], Tuple[UnitResult, ...]]
+SettleRun = Callable[[Run, RunPlan], Found]
 
 EXCHANGES = (COMPACT_SWAP, ROLLBACK)
 
@@ -58,8 +60,8 @@ def settle_runs(
     """Fence and finish every unfinished run, oldest first, and tidy those killed at the very end; with `every`, all that are finished, and
     whatever was joined by mistake is copied, however large it is.
 
-    Yields (run, results of its units) for each run that had a plan, once the log has it. `settle`: instead of settle_run, for a table that
-    is gone.
+    Yields (run, results of its units) for each run that had a plan, just before it gets its log entry: from then on no later command tells
+    of it, whatever becomes of this one. `settle`: instead of settle_run, for a table that is gone.
     """
     unfinished = run_directory.find_unfinished(cluster, control)
     is_interrupted = bool(unfinished)
@@ -78,7 +80,10 @@ def settle_runs(
             continue
         whereabouts = Whereabouts(most_ms=math.inf) if every else Whereabouts()
         run = Run(cluster, table, control, paths, lock, rights=rights, returned=Returned(is_unlimited=every), whereabouts=whereabouts)
-        yield plan.run, (settle or settle_run)(run, plan, by)
+        about, units = (settle or settle_run)(run, plan)
+        yield plan.run, units
+        if about is not None:
+            finish.record_run(about, plan, units, {}, by)
     # While a run was unfinished, nobody has removed the directory of another one.
     finish.tidy_up(cluster, table, control, is_gone=settle is not None, every=every or is_interrupted)
 
@@ -95,7 +100,7 @@ def refuse_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> Non
         )
 
 
-def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
+def settle_run(run: Run, plan: RunPlan) -> Found:
     """Finish or undo one run that was taken over.
 
     The lock is checked first: a control directory that somebody put at this place since its owner was checked does not hold it.
@@ -107,18 +112,17 @@ def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
         # A record that is not in the log was never reported to anybody.
         if backup_tables.drop_table(run, plan.backup_table):
             run.files.delete_tree(run.paths.top)
-        return ()
+        return None, ()
     if not _is_of_this_table(run, plan):
-        return _settle_of_former(run, plan, by)
+        return replace(run, table=plan.table), _settle_of_former(run, plan)
     refuse_foreign_places(run, plan)
     units = _settle_units(run, plan, _leave_dropped(run, plan, _find_settler(run, plan)))
     finish.finish_units(run, units)
     units = places.confirm(run, units) if plan.operation in EXCHANGES else units
-    finish.record_run(run, plan, units, {}, by)
-    return tuple(units)
+    return run, tuple(units)
 
 
-def settle_orphaned(gone: cleanup.TableGone, run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
+def settle_orphaned(gone: cleanup.TableGone, run: Run, plan: RunPlan) -> Found:
     """Finish the cleanup of a table that is gone. Late files stay in its backups, which therefore stay too.
 
     Raises NeedsInvestigation for any other run: of these only the table's own recovery may move files. Its plan may have been hidden from
@@ -135,8 +139,7 @@ def settle_orphaned(gone: cleanup.TableGone, run: Run, plan: RunPlan, by: RunId)
     refuse_strangers(run, plan)
     plan = replace(plan, units=tuple(replace(unit, expected=()) for unit in plan.units))
     units = _settle_units(run, plan, cleanup.discarder(run, plan, gone.ask_lives(), gone=gone))
-    finish.record_run(replace(run, table=plan.table), plan, units, {}, by)
-    return tuple(units)
+    return replace(run, table=plan.table), tuple(units)
 
 
 def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
@@ -173,7 +176,7 @@ def _knows_live(run: Run, plan: RunPlan) -> bool:
     return True
 
 
-def _settle_of_former(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
+def _settle_of_former(run: Run, plan: RunPlan) -> Tuple[UnitResult, ...]:
     """Finish the run of a table that was dropped and created again; nothing in the new table's directory is touched.
 
     The entry is about the former table. Late files of its backups stay in them, and old files inside a file that is the new table's now.
@@ -185,7 +188,6 @@ def _settle_of_former(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, .
     else:
         plan = replace(plan, units=tuple(replace(unit, expected=(), inside=None) for unit in plan.units))
         units = _settle_units(run, plan, _find_settler(run, plan))
-    finish.record_run(replace(run, table=plan.table), plan, units, {}, by)
     return tuple(units)
 
 

@@ -11,7 +11,7 @@ from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.commands import compact_swap
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Refused
+from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import retention
@@ -166,6 +166,22 @@ def test_it_makes_room_where_there_is_none_to_compact(desk):
     assert [one.state.code for one in table.backups] == ["discarded"]
     assert "discarded 1 of 1 backup" in screen.render(result)
     assert not standing(desk)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_it_finds_is_told_although_there_was_no_room_to_compact(desk, monkeypatch, beside):
+    def investigate(_context, _table):
+        raise NeedsInvestigation("a part of its backup was deleted", code=Code.BACKUP_HALF_DELETED, next="compare")
+
+    a_night(desk, 1)
+    desk.append("dt=1", "x", "y")
+    desk.settings = replace(desk.settings, cleanup_beside=beside)
+    desk.world.files.namespace.space_bytes = desk.world.files.namespace.used_bytes() + 20_000
+    monkeypatch.setattr(compact_swap, "clean_up_table", investigate)
+    result = desk.compact()
+    (table,) = result.tables
+    assert (table.code, table.problem.next) == (Exit.INVESTIGATE, "compare")
+    assert "[not-enough-space]" in screen.render(result)
 
 
 def test_a_table_that_is_refused_keeps_its_backups(desk):

@@ -115,12 +115,12 @@ def test_partitions_that_come_while_a_run_is_interrupted_are_not_looked_for(desk
     for partition in far_away("x"):
         desk.world.catalog.partitions[desk.table].setdefault(partition.name, partition)
     asked = record(monkeypatch, "qualify")
-    assert desk.recover().code is Exit.REFUSED
+    assert desk.recover().tables[0].problem.code is Code.UNSETTLED
     assert not foreign(asked)
     desk.world.catalog.partitions[desk.table] = {
         name: one for name, one in desk.world.partitions(desk.table).items() if "mallory" not in one.location
     }
-    assert desk.recover().code is not Exit.REFUSED
+    assert desk.recover().tables[0].problem is None
     assert len(desk.world.files.look([desk.live("dt=1")])[desk.live("dt=1")].entries) == 1
 
 

@@ -104,6 +104,17 @@ def test_an_attempt_that_was_killed_before_it_could_finish_answers_that_somethin
     assert outcomes(run(desk, "compact", key="tomorrow")) == {"dt=2": "swapped"}
 
 
+@pytest.mark.parametrize("command", ["compact", "cleanup"])
+def test_a_second_attempt_has_the_exit_code_of_the_first_that_settled_a_run_with_rows_astray(desk, command):
+    desk.compact(where="dt = '2'")
+    desk.kill_before(["rename_exact", "/ready/u00001 "], desk.compact)
+    desk.world.catalog.drop_partition(desk.table, "dt=1")
+    desk.append("dt=2", "a", "b", "c")
+    first, second = run(desk, command), run(desk, command)
+    assert second.tables[0].answered_by is not None
+    assert (first.code, second.code) == (Exit.PARTIAL, Exit.PARTIAL)
+
+
 def test_an_attempt_that_changed_nothing_may_be_made_again(desk):
     assert run(desk, "rollback").code is Exit.DONE
     assert outcomes(run(desk, "compact", key="k2")) == {"dt=1": "swapped", "dt=2": "swapped"}

@@ -61,7 +61,8 @@ def test_safe_mode_from_any_step_on_asks_no_person_and_the_next_run_finishes(com
     rows = world.rows_of("sales.events")
     enter_safe_mode_at(world, step)
     first = act(desk)
-    assert first.code in (Exit.DONE, Exit.UNUSABLE), first.tables[0].problem
+    # 6 from where the units are done, and not yet recorded or tidied up after.
+    assert first.code in (Exit.DONE, Exit.UNUSABLE, Exit.PARTIAL), first.tables[0].problem
     world.files.before_step = None
     world.files.expire_locks()
     assert desk.compact().code is Exit.DONE

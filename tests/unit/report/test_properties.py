@@ -224,6 +224,20 @@ def test_rows_that_readers_may_miss_are_told_before_a_unit_that_failed():
     assert (read["hivekeeper.error"], read["hivekeeper.exit_code"]) == ("d.t/dt=1: misplaced: the metastore has it elsewhere", "7")
 
 
+def test_rows_that_readers_may_miss_are_told_before_a_table_that_is_refused():
+    refused, misplaced = a_problem("d.s: its owner wants it so", Exit.REFUSED), a_unit(Outcome.MISPLACED, "the metastore has it elsewhere")
+    read = read_properties(properties.render(a_result(TableOutcome("d.s", problem=refused), TableOutcome("d.t", units=(misplaced,)))))
+    assert (read["hivekeeper.error"], read["hivekeeper.exit_code"]) == ("d.t/dt=1: misplaced: the metastore has it elsewhere", "7")
+
+
+def test_a_partition_that_an_interrupted_run_has_lost_is_told():
+    refused, recovered = a_problem("d.s: a view", Exit.REFUSED), ((RUN, {Outcome.SWAPPED: 2, Outcome.DROPPED_MEANWHILE: 1}),)
+    tables = TableOutcome("d.s", problem=refused), TableOutcome("d.t", recovered=recovered)
+    read = read_properties(properties.render(a_result(*tables)))
+    assert (read["hivekeeper.error"], read["hivekeeper.exit_code"]) == (f"d.t: recovered run {RUN}: 1 dropped meanwhile", "6")
+    assert read["hivekeeper.next"] == "hivekeeper history --table d.t"
+
+
 def test_the_runs_that_were_finished_first_are_named():
     recovered = tuple((f"{RUN}.t{number}", {}) for number in range(7))
     read = read_properties(properties.render(a_result(TableOutcome("d.t", recovered=recovered))))

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.plan.retention import Backup
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.properties import RETRIES
-from hivekeeper.report.results import BackupOutcome, BackupState, TableOutcome, UnitOutcome, code_of_tables, code_of_units
+from hivekeeper.report.results import BackupOutcome, BackupState, TableOutcome, UnitOutcome, beside, code_of_tables, code_of_units
 from hivekeeper.runlog.outcomes import Outcome
 
 DONE, REFUSED, LOCKED, PARTIAL, DIFFERENT = Exit.DONE, Exit.REFUSED, Exit.LOCKED, Exit.PARTIAL, Exit.DIFFERENT
@@ -71,6 +73,21 @@ def test_a_table_with_a_writer_is_later_where_it_is_named_and_passed_over_in_a_d
     assert code_of_tables([busy, a_table()], named=False) is DONE
     assert code_of_tables([busy, a_table(REFUSED)], named=False) is LOCKED
     assert code_of_tables([TableOutcome("d.t", problem=TABLE_LOCKED), a_table()], named=False) is LOCKED
+
+
+@pytest.mark.parametrize("outcome", [one for one in Outcome if one.exit is PARTIAL and "compact-swap" in one.commands])
+def test_a_writer_in_one_unit_hides_no_failure_of_another_one(outcome):
+    table = TableOutcome("d.t", units=(a_unit(outcome), a_unit(Outcome.REFUSED, WRITER)))
+    assert (table.code, code_of_tables([table, a_table()], named=False)) == (PARTIAL, PARTIAL)
+
+
+def test_of_two_problems_the_graver_one_counts_and_both_are_told():
+    full, asks = Reason(Code.NOT_ENOUGH_SPACE, "no room", "free some"), Reason(Code.BACKUP_HALF_DELETED, "half is gone", "compare")
+    for first, second in ((full, asks), (asks, full)):
+        problem = beside(first, second)
+        assert (problem.code, problem.what, problem.next) == (asks.code, "half is gone; and no room [not-enough-space]", "compare")
+    assert "[not-enough-space]" in beside(full, replace(asks, what="x" * 2000)).what
+    assert beside(None, full) is full
 
 
 def a_table(code=DONE, swapped=False):

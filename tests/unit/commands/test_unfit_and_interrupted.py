@@ -1,0 +1,146 @@
+"""A killed run has left a partition in its gap, so that no reader finds its rows, and then the table became one that is refused: the run is
+settled all the same, or the command does not end with 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper.codes import Exit
+from hivekeeper.commands import backup, compact_swap
+from hivekeeper.model import Selection
+from hivekeeper.ports import FilesUnavailable, NoPermission
+from hivekeeper.reasons import Code
+from support.builders import a_table
+from support.contexts import a_context
+from support.desk import Desk
+from support.world import World
+
+MIB = 2**20
+COMMANDS = {"compact-swap": compact_swap.compact_swap, "backup": backup.back_up}
+
+
+def a_world():
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [MIB] * 3, "dt=2": [MIB] * 3})
+    world.add_table(a_table(name="flat", location="hdfs://nn/warehouse/sales.db/flat"), {"": [MIB] * 3})
+    world.add_table(a_table(["dt"], name="healthy", location="hdfs://nn/warehouse/sales.db/healthy"), {"dt=1": [200 * MIB]})
+    return world
+
+
+def killed(table="sales.events"):
+    desk = Desk(a_world(), table)
+    desk.kill_before(["rename_exact", "/ready/u00001 "], desk.compact)
+    assert missing(desk)
+    return desk
+
+
+@pytest.fixture
+def desk():
+    return killed()
+
+
+def missing(desk):
+    name, seen = desk.table.partition(".")[2], desk.world.rows_of(desk.table)
+    return [row for row in desk.world.rows_anywhere() if row.startswith(f"{name}/") and row not in seen]
+
+
+def change(desk, **changed):
+    table = desk.world.catalog.tables[desk.table]
+    changed = {"parameters": {**table.parameters, **changed.pop("parameters", {})}, **changed}
+    desk.world.catalog.tables[desk.table] = replace(table, **changed)
+
+
+def run_on_database(desk, command="compact-swap", where=None, **more):
+    selected = Selection(databases=("sales",), where=where)
+    return COMMANDS[command](a_context(desk.world.cluster, selected, desk._new_run(), desk.settings, **more))
+
+
+def outcome_of(result, desk):
+    (table,) = [one for one in result.tables if one.table == desk.table]
+    return table
+
+
+UNFIT = {
+    "skip": ({"parameters": {"hivekeeper.skip": "true"}}, Code.SKIP_PROPERTY),
+    "bucketed": ({"buckets": 4, "bucket_columns": ("id",)}, Code.BUCKETED),
+    "sorted": ({"sort_columns": ("id",)}, Code.SORTED),
+    "acid": ({"parameters": {"transactional": "true"}}, Code.TRANSACTIONAL),
+    "iceberg": ({"parameters": {"table_type": "ICEBERG"}}, Code.OTHER_ENGINE),
+}
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+@pytest.mark.parametrize("how", sorted(UNFIT))
+def test_the_run_is_settled_and_the_table_is_refused(desk, how, command):
+    changed, code = UNFIT[how]
+    change(desk, **changed)
+    result = run_on_database(desk, command)
+    table = outcome_of(result, desk)
+    assert not missing(desk)
+    assert (table.problem.code, [run for run, _ in table.recovered], result.code) == (code, [desk.runs[0]], Exit.DONE)
+
+
+def test_it_is_settled_where_only_partitions_are_selected():
+    desk = killed("sales.flat")
+    table = outcome_of(run_on_database(desk, where="dt = '1'"), desk)
+    assert (table.problem.code, len(table.recovered)) == (Code.NO_PARTITIONS, 1)
+    assert not missing(desk)
+
+
+def test_it_is_settled_where_the_configured_codec_cannot_be_written(desk):
+    desk.settings = replace(desk.settings, compression="lzo")
+    table = outcome_of(run_on_database(desk), desk)
+    assert (table.problem.code, len(table.recovered)) == (Code.CODEC_NOT_WRITABLE, 1)
+    assert not missing(desk)
+
+
+def test_a_dry_run_changes_nothing(desk):
+    change(desk, parameters={"hivekeeper.skip": "true"})
+    before = desk.world.picture()
+    run_on_database(desk, dry_run=True)
+    assert desk.world.picture() == before
+
+
+def refuse_lock(*_args):
+    raise NoPermission("no")
+
+
+@pytest.mark.parametrize("closed", ["unit", "lock"])
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_run_that_a_missing_right_keeps_from_being_settled_is_not_passed_over(desk, monkeypatch, skip, closed):
+    if skip:
+        change(desk, parameters={"hivekeeper.skip": "true"})
+    if closed == "unit":
+        desk.world.files.namespace.unreadable.add(desk.live("dt=2"))
+    else:
+        monkeypatch.setattr(desk.world.files, "hold", refuse_lock)
+    result = run_on_database(desk)
+    assert (result.code, outcome_of(result, desk).problem.code) == (Exit.INVESTIGATE, Code.UNSETTLED)
+
+
+def test_a_table_of_another_engine_that_cannot_be_looked_at_is_refused_as_such(monkeypatch):
+    desk = Desk(a_world())
+    change(desk, parameters={"table_type": "ICEBERG"})
+    look = desk.world.files.look
+
+    def fail(places, *more):
+        if any(place.startswith(desk.live()) for place in places):
+            raise FilesUnavailable("no credentials")
+        return look(places, *more)
+
+    monkeypatch.setattr(desk.world.files, "look", fail)
+    assert outcome_of(run_on_database(desk), desk).problem.code is Code.OTHER_ENGINE
+
+
+def test_the_lock_is_not_taken_where_nothing_was_interrupted():
+    desk = Desk(a_world())
+    desk.compact()
+    change(desk, parameters={"hivekeeper.skip": "true"})
+    before, steps = desk.world.picture(), Counter()
+    desk.world.files.before_step = lambda what: steps.update([what.partition(" ")[0]])
+    assert outcome_of(run_on_database(desk, where="dt = '3'"), desk).problem.code is Code.SKIP_PROPERTY
+    assert (desk.world.picture(), steps) == (before, Counter())
