@@ -729,6 +729,8 @@ def shorten(text: str, most: int = MOST_CHARACTERS) -> str:
 
 # Of each text of an answer that would otherwise become too large.
 SHORT = 200
+# So many late files of a unit are named in such an answer.
+MOST_NAMED = 10
 
 
 def count_beyond(text: str) -> int:
@@ -753,7 +755,15 @@ class Reason:
         """The exit code if the reason ends the work on a table or a command."""
         return self.code.exit or Exit.REFUSED
 
+    @property
+    def dispensable(self) -> int:
+        """How many characters `shortened` takes away."""
+        return count_beyond(self.what) + count_beyond(self.next) + count_beyond(self.state)
+
     def shortened(self) -> Reason:
+        if not self.dispensable:
+            # Thousands of units may share one.
+            return self
         return replace(self, what=shorten(self.what, SHORT), next=shorten(self.next, SHORT), state=shorten(self.state, SHORT))
 
     @property

@@ -640,6 +640,7 @@ def test_in_a_directory_whose_lock_is_held_all_is_seen_made_and_renamed_where_th
     lock.release()
     assert texts_below(files_world, files_world.path("theirs")) == before
     assert names_in(look(files_world, aside)) == ["d", "lock", "new"]
+    assert sorted(texts_below(files_world, f"{aside}/new").values(), key=len)[:2] == ["ou", "ours"]
 
 
 def test_below_what_is_pinned_all_is_seen_and_renamed_where_that_directory_is_by_now(files_world):
@@ -649,7 +650,8 @@ def test_below_what_is_pinned_all_is_seen_and_renamed_where_that_directory_is_by
     live, control = f"{table}/dt=1", f"{table}/.hivekeeper"
     writer.add(f"{live}/old", "old")
     lock = files.hold(f"{control}/lock", "us")
-    files.make_directory(f"{control}/retired")
+    for place in ("retired", "ready"):
+        files.make_directory(f"{control}/{place}")
     files.write_new(f"{control}/ready/new", "new")
     around, mark = files.id_around(control), look(files_world, live)
     assert around == files.stat(table).file_id
@@ -679,7 +681,6 @@ def test_below_what_is_pinned_all_is_seen_and_renamed_where_that_directory_is_by
         assert names_in(look(files_world, live)) == ["theirs"]
     assert texts_below(files_world, table) == before
     assert (files.id_around(control), names_in(look(files_world, f"{moved}/dt=1"))) == (0, ["new", "old"])
-    assert sorted(texts_below(files_world, f"{aside}/new").values(), key=len)[:2] == ["ou", "ours"]
 
 
 def test_a_file_is_deleted_in_the_directory_that_was_listed_and_not_in_another_at_its_place(files_world):

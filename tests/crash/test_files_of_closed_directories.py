@@ -32,7 +32,8 @@ def set_up(partitioned=True):
 
 
 def exchange_control(desk, words, seen):
-    """Just before the step with these words the tenant puts another control directory in the place, in which the closed one has this path.
+    """Just before the step with these words the tenant puts another control directory in the place, in which the closed one
+    has this path.
     """
     writer = desk.world.files.writer
 

@@ -51,7 +51,8 @@ def test_a_partition_of_the_table_before_does_not_go_to_that_ones_own_control_di
 
 
 def test_the_backup_of_the_table_before_does_not_go_to_the_next_ones_place():
-    """Who may rename beside an unpartitioned table may rename its control directory, which is closed to them, but take nothing out of it.
+    """Who may rename beside an unpartitioned table may rename its control directory, which is closed to them, but take
+    nothing out of it.
     """
     world = World()
     world.add_table(a_table([], name="orders", create_time=6), {"": [1000] * 3})

@@ -321,7 +321,8 @@ def _rows_of_unit(result: CommandResult, table: str, unit: SeenUnit, settings: S
         **seen_by(result),
         **_sums([unit], settings),
         "partition_name": name,
-        "place": judged.live,
+        # "" where the answer of all tables would have been too large with it.
+        "place": judged.live or None,
         "modified_ms": judged.snapshot.mtime_ms if judged.snapshot.exists else None,
         "directory_id": judged.snapshot.file_id if is_as_listed and judged.snapshot.exists else None,
         "verdict": unit.status.code,

@@ -43,7 +43,9 @@ def analyze_image(context: Context, path: str, is_remote: bool) -> CommandResult
     survey = Survey(image_analysis.find_places(defined.values(), locations.values(), home))
     totals = _read(image, survey)
     report = ImageReport.of(image.path, image.written_ms, totals, survey, len(locations.keys() - defined.keys()))
-    judged = [_judge(outcome, defined, survey, home) for outcome in outcomes]
+    judged = per_table.Outcomes()
+    for outcome in outcomes:
+        judged.add(_judge(outcome, defined, survey, home))
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
     return CommandResult(
         "analyze",
@@ -52,7 +54,7 @@ def analyze_image(context: Context, path: str, is_remote: bool) -> CommandResult
         seconds,
         selected.named,
         context.dry_run,
-        tuple(judged),
+        tuple(judged.tables),
         image=report,
         where=selected.where,
         databases=selected.databases,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Dict
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
@@ -29,17 +28,18 @@ LACKS_ROOM = (Code.NOT_ENOUGH_SPACE, Code.NOT_ENOUGH_NAMES)
 def compact_swap(context: Context) -> CommandResult:
     """Compact every selected table, each followed by its cleanup if that is asked for."""
     cluster = context.cluster
-    cleaned: Dict[str, TableOutcome] = {}
+    cleaned = per_table.Outcomes()
     began = cluster.clock.monotonic_ms()
     result = per_table.run_on_tables(context, COMPACT_SWAP, partial(_compact_and_clean_up, cleaned))
     cluster.beside.do()
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
-    tables = tuple(_with_later(table, cleaned[table.table]) if table.table in cleaned else table for table in result.tables)
+    later = {one.table: one for one in cleaned.tables}
+    tables = tuple(_with_later(table, later[table.table]) if table.table in later else table for table in result.tables)
     return replace(result, tables=tables, seconds=seconds, signal=cluster.stopping.signal)
 
 
-def _compact_and_clean_up(cleaned: Dict[str, TableOutcome], context: Context, table: Table) -> TableOutcome:
-    """`cleaned` gets the outcomes of cleanups that come later, by table."""
+def _compact_and_clean_up(cleaned: per_table.Outcomes, context: Context, table: Table) -> TableOutcome:
+    """`cleaned` gets the outcomes of cleanups that come later."""
     settings = context.settings_for(table.full_name)
     if not settings.cleanup_after:
         return compact_table(context, table)
@@ -69,7 +69,7 @@ def _clean_up(context: Context, table: Table, work: per_table.Work) -> TableOutc
     return per_table.attempt(after, table, work)
 
 
-def _clean_up_later(cleaned: Dict[str, TableOutcome], context: Context, bare: Table) -> None:
+def _clean_up_later(cleaned: per_table.Outcomes, context: Context, bare: Table) -> None:
     """The same while another table is in work, whose log and times are not mixed up with this one's. Its definition is asked for again:
     thousands of cleanups may wait.
     """
@@ -81,7 +81,7 @@ def _clean_up_later(cleaned: Dict[str, TableOutcome], context: Context, bare: Ta
         return clean_up_table(context, table)
 
     own = replace(context.cluster, log_entries={}, spent={}, orphans={})
-    cleaned[bare.full_name] = replace(_clean_up(replace(context, cluster=own), bare, clean_up), spent=own.spent)
+    cleaned.add(replace(_clean_up(replace(context, cluster=own), bare, clean_up), spent=own.spent))
 
 
 def _with_cleanup(outcome: TableOutcome, cleaned: TableOutcome) -> TableOutcome:

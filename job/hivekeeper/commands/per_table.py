@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Callable, Iterable, List, Mapping, Optional
+from heapq import heappop, heappush
+from typing import Callable, Iterable, List, Mapping, Optional, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.commands import selection
@@ -27,12 +28,41 @@ log = logging.getLogger(__name__)
 
 # Of all tables of a command: its result has them in memory until the end, and what a table has is claimed by its files.
 MOST_ROW_GROUPS = 500_000
-# Also of all tables: long names and texts, rows as examples. Beyond that they are shortened.
+# Also of all tables: the characters of long names and texts, and of rows as examples.
 MOST_OF_TEXTS = 2**26
+# Of one table: with no more of them it keeps them, whatever others have.
+TEXTS_OF_TABLE = 2**12
 _NOTHING_DONE = "nothing of it was discarded"
 
 # The context's cluster can change only this table.
 Work = Callable[[Context, Table], TableOutcome]
+
+
+class Outcomes:
+    """The outcomes of tables, all of which a command has in memory until its end, where they may have longer texts than there is room for.
+
+    Then the table with the most of them has them shortened, then the next, whichever came first: nobody makes texts so long that those of
+    other tables are cut in their place.
+    """
+
+    def __init__(self) -> None:
+        self.tables: List[TableOutcome] = []
+        self._spare = MOST_OF_TEXTS
+        # How much each of them could do without, the largest first, and which one it is.
+        self._long: List[Tuple[int, int]] = []
+
+    def add(self, outcome: TableOutcome) -> None:
+        outcome = outcome.without_definitions()
+        self.tables.append(outcome)
+        dispensable = outcome.dispensable
+        if dispensable <= TEXTS_OF_TABLE:
+            return
+        heappush(self._long, (-dispensable, len(self.tables) - 1))
+        self._spare -= dispensable
+        while self._spare < 0:
+            most, at = heappop(self._long)
+            self.tables[at] = self.tables[at].shortened()
+            self._spare -= most
 
 
 def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:
@@ -96,8 +126,7 @@ def absent_outcomes(absent: Mapping[str, Reason]) -> List[TableOutcome]:
 
 
 def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[TableOutcome]:
-    cluster, outcomes, lost, left = context.cluster, [], "", MOST_ROW_GROUPS
-    spare = MOST_OF_TEXTS
+    cluster, outcomes, lost, left = context.cluster, Outcomes(), "", MOST_ROW_GROUPS
     cluster.orphans.clear()
     cluster.orphan_seconds.clear()
     for table in tables:
@@ -112,15 +141,9 @@ def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[Tabl
         outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000, spent=dict(cluster.spent))
         code = f" code={outcome.problem.code.code}" if outcome.problem else ""
         log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.full_name, outcome.code, code, outcome.seconds)
-        # What is told at the end is about all tables together, which may have more files, and longer definitions, than there is memory for.
-        outcome = outcome.without_definitions()
-        dispensable = outcome.dispensable
-        if dispensable > spare:
-            outcome = outcome.shortened()
-        else:
-            spare -= dispensable
-        outcomes.append(outcome if context.keeps_files else outcome.without_listings())
-    return outcomes
+        # All tables together may have more files than there is memory for.
+        outcomes.add(outcome if context.keeps_files else outcome.without_listings())
+    return outcomes.tables
 
 
 def attempt(context: Context, table: Table, work: Work) -> TableOutcome:

@@ -18,7 +18,7 @@ from hivekeeper.plan import eligibility, exchange_choice, ranking, sizing
 from hivekeeper.plan.exchange_choice import Choice, Mix
 from hivekeeper.plan.sizing import Lengths
 from hivekeeper.plan.unchanged import KnownUnit
-from hivekeeper.reasons import SHORT, Code, Reason, count_beyond, shorten
+from hivekeeper.reasons import SHORT, Code, Reason
 from hivekeeper.runlog.outcomes import Outcome
 
 # What one call asks about, except for a single larger unit.
@@ -78,9 +78,22 @@ class UnitAnalysis:
     # Of its data files, where the listing is not kept.
     sums: Optional[Sums] = None
 
+    @property
+    def dispensable(self) -> int:
+        """How many characters `shortened` takes away."""
+        of_places = sum(len(place) for place in (self.live, self.known.place if self.known else "") if len(place) > SHORT)
+        return of_places + (self.reason.dispensable if self.reason else 0)
+
     def shortened(self) -> UnitAnalysis:
-        live = replace(self.unit, live=shorten(self.live, SHORT))
-        return replace(self, unit=live, reason=self.reason.shortened() if self.reason else None)
+        """The same with a short reason, and without a place if that is long: who gets a part of a path takes it for another one."""
+        if not self.dispensable:
+            return self
+        return replace(
+            self,
+            unit=replace(self.unit, live=_whole_or_none(self.live)),
+            known=replace(self.known, place=_whole_or_none(self.known.place)) if self.known else None,
+            reason=self.reason.shortened() if self.reason else None,
+        )
 
     @property
     def rewritten(self) -> sizing.Sizes:
@@ -126,6 +139,10 @@ class UnitAnalysis:
     @property
     def files_removed(self) -> int:
         return self.sizes.files - self.target_files if self.status is Status.COMPACT else 0
+
+
+def _whole_or_none(place: str) -> str:
+    return place if len(place) <= SHORT else ""
 
 
 def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], settings: Settings, now_ms: int) -> UnitAnalysis:
@@ -234,9 +251,7 @@ class ObservedTable:
     @property
     def dispensable(self) -> int:
         """How many characters `shortened` takes away."""
-        reasons = [unit.reason for unit in self.units if unit.reason]
-        of_reasons = sum(count_beyond(one.what) + count_beyond(one.next) for one in reasons)
-        return of_reasons + sum(count_beyond(unit.live) for unit in self.units)
+        return sum(unit.dispensable for unit in self.units)
 
     def shortened(self) -> ObservedTable:
         return replace(self, units=tuple(unit.shortened() for unit in self.units))

@@ -267,9 +267,8 @@ def refuse_unseen(reason: Optional[Reason], snapshot: Snapshot) -> Optional[Reas
     """Why a unit has rows perhaps that its listing does not show. `reason`: why it is unfit."""
     if reason is not None and reason.code is Code.UNREADABLE_DIRECTORY:
         return reason
-    inside = (
-        entry for entry in snapshot.entries if entry.is_dir and not names.is_hidden(entry.name) and not names.is_writer_mark(entry.name)
-    )
+    # Not all that writers make is hidden from readers.
+    inside = (entry for entry in snapshot.entries if entry.is_dir and not names.is_hidden(entry.name))
     return next(map(_refuse_subdirectory, inside), None)
 
 

@@ -11,7 +11,7 @@ from typing import Dict, Mapping, Optional, Tuple
 
 from hivekeeper.config.settings import Settings
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis
-from hivekeeper.reasons import Code, Reason
+from hivekeeper.reasons import SHORT, Code, Reason, count_beyond, shorten
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, LoggedUnit
 from hivekeeper.runlog.manifests import Extent
@@ -47,6 +47,14 @@ class Quarantine:
 
     streak: Streak
     until_ms: int
+
+    @property
+    def dispensable(self) -> int:
+        """How many characters `shortened` takes away."""
+        return count_beyond(self.streak.reason)
+
+    def shortened(self) -> Quarantine:
+        return replace(self, streak=replace(self.streak, reason=shorten(self.streak.reason, SHORT)))
 
 
 def find_streaks(history: History, of_table: str, now_ms: int) -> Mapping[str, Streak]:

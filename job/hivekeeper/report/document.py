@@ -199,6 +199,7 @@ def _logged_run(run: LoggedRun) -> Json:
                 "code": unit.reason_code,
                 "gap_ms": unit.gap_ms,
                 "late_files": list(unit.late_files),
+                "more_late_files": unit.more_late,
             }
             for unit in run.units
         ],

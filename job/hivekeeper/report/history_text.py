@@ -127,7 +127,7 @@ def _log_row(run: LoggedRun) -> List[str]:
         f"{run.user}@{run.host}",
         outcomes_text(run),
         f"{max(gaps):.1f} ms" if gaps else "-",
-        str(sum(len(unit.late_files) for unit in run.units)),
+        str(sum(unit.late_count for unit in run.units)),
         "; ".join(notes),
     ]
 

@@ -6,7 +6,7 @@ Pure.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Iterable, List, Mapping, Optional, Tuple
+from typing import Iterable, List, Mapping, Optional, Tuple, Union
 
 from hivekeeper.codes import Coded, Exit
 from hivekeeper.model import Differences, FileRowGroups
@@ -18,9 +18,9 @@ from hivekeeper.plan.orphans import Orphan
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Backup, Window
 from hivekeeper.ports import Row
-from hivekeeper.reasons import MOST_CHARACTERS, Code, Reason, count_beyond, shorten
+from hivekeeper.reasons import MOST_CHARACTERS, MOST_NAMED, Code, Reason, shorten
 from hivekeeper.runlog.history import Effect, LoggedRun
-from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.runlog.outcomes import Outcome, spare_astray
 from hivekeeper.runlog.replay import FileSet
 
 # Which code wins when tables end differently: the one that most needs an operator comes first.
@@ -29,9 +29,6 @@ SEVERITY = (Exit.INVESTIGATE, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABL
 
 # Of the text of each of two problems that are told as one.
 HALF = MOST_CHARACTERS // 2 - 50
-
-# So many late files of a unit are named in an answer that would become too large.
-MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -64,17 +61,19 @@ class UnitOutcome:
     def late_count(self) -> int:
         return len(self.late_files) + self.more_late
 
-    @property
-    def dispensable(self) -> int:
+    def dispensable(self, keeps_why: bool) -> int:
         """How many characters `shortened` takes away."""
         examples = self.differences.examples if self.differences else ()
         of_rows = sum(len(value or "") for row in examples for value in row.values())
-        return count_beyond(self.reason) + count_beyond(self.next) + sum(map(len, self.late_files[MOST_NAMED:])) + of_rows
+        why = None if keeps_why else self.why
+        of_reasons = sum(one.dispensable for one in (why, self.exchange_why) if one)
+        return of_reasons + sum(map(len, self.late_files[MOST_NAMED:])) + of_rows
 
-    def shortened(self) -> UnitOutcome:
+    def shortened(self, keeps_why: bool) -> UnitOutcome:
         return replace(
             self,
-            why=self.why.shortened() if self.why else None,
+            why=self.why.shortened() if self.why and not keeps_why else self.why,
+            exchange_why=self.exchange_why.shortened() if self.exchange_why else None,
             late_files=self.late_files[:MOST_NAMED],
             more_late=self.more_late + len(self.late_files[MOST_NAMED:]),
             differences=self.differences.without_examples() if self.differences else None,
@@ -131,8 +130,20 @@ class BackupOutcome:
     def without_files(self) -> BackupOutcome:
         return replace(self, backup=self.backup.without_files(), going=tuple(effect.without_files() for effect in self.going))
 
+    @property
+    def dispensable(self) -> int:
+        """How many characters `shortened` takes away."""
+        reasons = (self.why, *(why for _, why in self.kept_units))
+        return sum(why.dispensable for why in reasons if why) + sum(map(len, self.late_files[MOST_NAMED:]))
+
     def shortened(self) -> BackupOutcome:
-        return replace(self, late_files=self.late_files[:MOST_NAMED], more_late=self.more_late + len(self.late_files[MOST_NAMED:]))
+        return replace(
+            self,
+            why=self.why.shortened() if self.why else None,
+            kept_units=tuple((name, why.shortened() if why else None) for name, why in self.kept_units),
+            late_files=self.late_files[:MOST_NAMED],
+            more_late=self.more_late + len(self.late_files[MOST_NAMED:]),
+        )
 
     @property
     def late_count(self) -> int:
@@ -163,6 +174,14 @@ class KeptFiles:
     def without_files(self) -> KeptFiles:
         return replace(self, backup=self.backup.without_files(), effect=self.effect.without_files())
 
+    @property
+    def dispensable(self) -> int:
+        """How many characters `shortened` takes away."""
+        return self.why.dispensable
+
+    def shortened(self) -> KeptFiles:
+        return replace(self, why=self.why.shortened())
+
 
 @dataclass(frozen=True)
 class Forgotten:
@@ -171,6 +190,10 @@ class Forgotten:
     place: str
     entries: int = 0
     backup_tables: Tuple[str, ...] = ()
+
+
+# The parts of a table's outcome that can be shortened as a whole.
+Shortenable = Union[ObservedTable, BackupOutcome, LoggedRun, KeptFiles, Quarantine]
 
 
 @dataclass(frozen=True)
@@ -216,6 +239,8 @@ class TableOutcome:
             backups=tuple(one.without_files() for one in self.backups),
             log=self.log if self.changes is not None else tuple(run.without_files() for run in self.log),
             old_files=tuple(one.without_files() for one in self.old_files) if self.old_files is not None else None,
+            cleanups=tuple(run.without_units() for run in self.cleanups) if self.cleanups is not None else None,
+            answered_by=self.answered_by.without_files() if self.answered_by else None,
         )
 
     def without_listings(self) -> TableOutcome:
@@ -229,15 +254,21 @@ class TableOutcome:
     @property
     def dispensable(self) -> int:
         """How many characters `shortened` takes away: of texts that a table's owner makes as long as they like."""
-        of_backups = sum(len(name) for one in self.backups for name in one.late_files[MOST_NAMED:])
-        return sum(unit.dispensable for unit in self.units) + of_backups + (self.observed.dispensable if self.observed else 0)
+        single = [one for one in (self.observed, self.answered_by) if one]
+        parts: Iterable[Shortenable] = (*single, *self.backups, *self.log, *(self.old_files or ()), *self.quarantined)
+        of_units = sum(unit.dispensable(is_spared) for unit, is_spared in spare_astray(self.units))
+        return of_units + sum(part.dispensable for part in parts)
 
     def shortened(self) -> TableOutcome:
         return replace(
             self,
-            units=tuple(unit.shortened() for unit in self.units),
-            backups=tuple(one.shortened() for one in self.backups),
+            units=tuple(unit.shortened(is_spared) for unit, is_spared in spare_astray(self.units)),
             observed=self.observed.shortened() if self.observed else None,
+            answered_by=self.answered_by.shortened() if self.answered_by else None,
+            backups=tuple(one.shortened() for one in self.backups),
+            log=tuple(run.shortened() for run in self.log),
+            old_files=tuple(one.shortened() for one in self.old_files) if self.old_files is not None else None,
+            quarantined=tuple(one.shortened() for one in self.quarantined),
         )
 
     @property

@@ -12,9 +12,10 @@ from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 from hivekeeper import names
 from hivekeeper.model import Digest
 from hivekeeper.names import RunId, UnitNumber
+from hivekeeper.reasons import MOST_NAMED, SHORT, count_beyond, shorten
 from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.manifests import Extent, FileKey, ManifestFile, is_marker
-from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.runlog.outcomes import Outcome, spare_astray
 from hivekeeper.runlog.run_files import BACKUP, VERIFY
 from hivekeeper.runlog.strict import UnreadableRecord
 
@@ -77,7 +78,8 @@ class LoggedUnit:
     """The logged result of one unit. `live` is relative to the table's location.
 
     `source` is what a compaction that did not swap the unit found there, None if not logged. `reason_code` may come from a later
-    version: it is shown, not acted on. `about` is the run and unit whose backup was meant.
+    version: it is shown, not acted on. `about` is the run and unit whose backup was meant. `more_late`: how many late files are not named,
+    where an answer about many tables would become too large.
     """
 
     partition: str
@@ -89,6 +91,23 @@ class LoggedUnit:
     source: Optional[Extent] = None
     reason_code: str = ""
     about: Optional[UnitKey] = None
+    more_late: int = 0
+
+    @property
+    def late_count(self) -> int:
+        return len(self.late_files) + self.more_late
+
+    def dispensable(self, keeps_reason: bool) -> int:
+        """How many characters `shortened` takes away."""
+        return sum(map(len, self.late_files[MOST_NAMED:])) + (0 if keeps_reason else count_beyond(self.reason))
+
+    def shortened(self, keeps_reason: bool) -> LoggedUnit:
+        return replace(
+            self,
+            reason=self.reason if keeps_reason else shorten(self.reason, SHORT),
+            late_files=self.late_files[:MOST_NAMED],
+            more_late=self.late_count - len(self.late_files[:MOST_NAMED]),
+        )
 
 
 @dataclass(frozen=True)
@@ -126,6 +145,18 @@ class LoggedRun:
 
     def without_files(self) -> LoggedRun:
         return replace(self, effects=tuple(effect.without_files() for effect in self.effects))
+
+    def without_units(self) -> LoggedRun:
+        """What is told of a run as a whole."""
+        return replace(self, units=(), effects=())
+
+    @property
+    def dispensable(self) -> int:
+        """How many characters `shortened` takes away."""
+        return sum(unit.dispensable(is_spared) for unit, is_spared in spare_astray(self.units))
+
+    def shortened(self) -> LoggedRun:
+        return replace(self, units=tuple(unit.shortened(is_spared) for unit, is_spared in spare_astray(self.units)))
 
 
 @dataclass(frozen=True)

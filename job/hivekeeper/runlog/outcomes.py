@@ -7,7 +7,7 @@ they are defined once, here.
 from __future__ import annotations
 
 from enum import Flag, auto
-from typing import Tuple
+from typing import Iterable, Iterator, Protocol, Tuple, TypeVar
 
 from hivekeeper.codes import Coded, Exit
 
@@ -168,3 +168,26 @@ class Outcome(Coded):
     @property
     def is_silent(self) -> bool:
         return Implies.SILENCE in self.implies
+
+
+# So many units of a table, or of an entry of its log, whose rows readers may miss keep their reasons whole in an answer that would become
+# too large.
+MOST_ASTRAY = 1000
+
+
+class WithOutcome(Protocol):
+    """A unit of an answer, or of the log."""
+
+    @property
+    def outcome(self) -> Outcome: ...
+
+
+Told = TypeVar("Told", bound=WithOutcome)
+
+
+def spare_astray(units: Iterable[Told]) -> Iterator[Tuple[Told, bool]]:
+    """Each unit, and whether its reason must stay whole: only that says where the rows are."""
+    found = 0
+    for unit in units:
+        found += unit.outcome.is_astray
+        yield unit, unit.outcome.is_astray and found <= MOST_ASTRAY

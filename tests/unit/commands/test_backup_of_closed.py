@@ -34,9 +34,11 @@ def test_nor_verified_when_all_its_files_are_others_since(desk):
     assert outcomes(result).get("dt=2") != "verified", screen.render(result)
 
 
-@pytest.mark.parametrize("inside", ["HIVE_UNION_SUBDIR_1", "delta_0000001_0000001"])
+@pytest.mark.parametrize("inside", ["HIVE_UNION_SUBDIR_1", "delta_0000001_0000001", "-ext-10000", "+tmp"])
 def test_nor_where_rows_lie_in_directories_of_a_partition_that_it_does_not_look_into(desk, inside):
-    """Hive's Tez writes UNION ALL so, and Hive, Impala and Spark may each read such rows."""
+    """Hive's Tez writes UNION ALL so, and Hive, Impala and Spark may each read such rows: also those in directories of other writers that
+    begin with neither a dot nor an underscore.
+    """
     path = f"{desk.live('dt=2')}/{inside}/000000_0"
     desk.world.add_file(path, ["a", "b", "c"])
     recorded = desk.backup()

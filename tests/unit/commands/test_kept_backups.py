@@ -10,13 +10,14 @@ import pytest
 from hivekeeper.commands.cleanup import clean_up
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.commands.history import show_history
+from hivekeeper.commands.rollback import rollback
 from hivekeeper.model import Selection
 from hivekeeper.runlog.manifests import ManifestFile
 from support.builders import a_table
 from support.contexts import QUIET, a_context
 from support.world import World
 
-RUNS = [f"20260101t02030{number}z-0000" for number in range(3)]
+RUNS = [f"20260101t02030{number}z-0000" for number in range(4)]
 TABLES, FILES = 5, 40
 
 
@@ -28,8 +29,8 @@ def world():
     return world
 
 
-def run(world, command, run, **settings):
-    return command(a_context(world.cluster, Selection(databases=("sales",)), run, replace(QUIET, **settings)))
+def run(world, command, run, run_key="", **settings):
+    return command(a_context(world.cluster, Selection(databases=("sales",)), run, replace(QUIET, **settings), run_key=run_key))
 
 
 def count_files(result):
@@ -66,4 +67,15 @@ def test_a_result_does_not_hold_the_files_of_the_backups_of_all_tables(world, na
     result = COMMANDS[name](world)
     assert len(result.tables) == TABLES
     assert sum(len(table.backups) for table in result.tables) == TABLES
+    assert count_files(result) <= 2 * FILES
+
+
+@pytest.mark.parametrize("command", [compact_swap, rollback])
+def test_nor_does_the_answer_to_a_second_attempt_those_of_the_first(world, command):
+    """--run-key: the entry that bore the key has them."""
+    if command is rollback:
+        run(world, compact_swap, RUNS[0])
+    run(world, command, RUNS[1], "monday")
+    result = run(world, command, RUNS[2], "monday")
+    assert [table.answered_by is not None for table in result.tables] == [True] * TABLES
     assert count_files(result) <= 2 * FILES

@@ -17,6 +17,7 @@ from hivekeeper.commands.backup import back_up
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.model import Column, Selection, Storage, Table
 from hivekeeper.ports import Beside
+from hivekeeper.report import document
 from support.builders import a_partition, a_table
 from support.contexts import QUIET, a_context
 from support.fakes.files import FakeFiles
@@ -61,9 +62,7 @@ def test_a_result_does_not_hold_the_texts_of_definitions(command, keeps_files):
 
 
 def test_nor_does_the_survey_of_an_image(tmp_path):
-    path, world = tmp_path / "image.tsv", a_world()
-    path.write_bytes(image([], ["/", "/warehouse"]))
-    result = run(lambda context: analyze_image(context, str(path), is_remote=False), world)
+    result = run(from_an_image(tmp_path), a_world())
     assert len(result.tables) == 3
     assert len(repr(result)) < MUCH
 
@@ -82,22 +81,46 @@ def test_the_catalogue_tells_as_much_as_before(component, monkeypatch):
     assert any(len(str(cell)) > MOST_TEXT for row in short for cell in row)
 
 
-@pytest.mark.parametrize("command", [analyze, compact_swap])
-def test_a_result_does_not_hold_the_long_locations_of_the_partitions_of_all_tables(command, monkeypatch):
-    """Each table may have 2**27 characters of them (ports.MOST_OF_PARTITIONS), and whoever owns a database makes as many tables as they
-    like: the result had all of them twice, as the place of the unit and in the reason why it is refused.
-    """
-    monkeypatch.setattr(per_table, "MOST_OF_TEXTS", 2**20)
-    world, tables, partitions = World(), 16, 256
+def with_long_locations(tables, partitions):
+    world = World()
     for number in range(tables):
         table = a_table(["dt"], name=f"t{number}", location=f"hdfs://nn/warehouse/sales.db/t{number}")
         world.add_table(table, {})
         for at in range(partitions):
             location = f"hdfs://nn/elsewhere/{number}/{at}/{'x' * 4000}"
             world.catalog.add_partition(table.full_name, a_partition(f"dt={at}", location))
-    result = run(command, world)
+    return world
+
+
+def from_an_image(tmp_path):
+    path = tmp_path / "image.tsv"
+    path.write_bytes(image([("/a", 1)], ["/warehouse"]))
+    return lambda context: analyze_image(context, str(path), is_remote=False)
+
+
+@pytest.mark.parametrize("command", [analyze, compact_swap, analyze_image])
+def test_a_result_does_not_hold_the_long_locations_of_the_partitions_of_all_tables(command, monkeypatch, tmp_path):
+    """Each table may have 2**27 characters of them (ports.MOST_OF_PARTITIONS), and whoever owns a database makes as many tables as they
+    like: the result had all of them twice, as the place of the unit and in the reason why it is refused.
+    """
+    monkeypatch.setattr(per_table, "MOST_OF_TEXTS", 2**20)
+    tables, partitions = 16, 256
+    result = run(from_an_image(tmp_path) if command is analyze_image else command, with_long_locations(tables, partitions))
     assert len(result.tables) == tables
     assert len(repr(result)) < tables * partitions * 4000 / 2, f"{len(repr(result)):,} characters"
+
+
+def test_neither_the_catalogue_nor_a_document_names_a_part_of_a_location_as_the_place(monkeypatch):
+    monkeypatch.setattr(per_table, "MOST_OF_TEXTS", 2**21)
+    result = run(analyze, with_long_locations(3, 256))
+    whole = {f"hdfs://nn/elsewhere/{number}/{at}/{'x' * 4000}" for number in range(3) for at in range(256)}
+    at = list(TABLES.columns).index("place")
+    level, actor = Level.of("partition"), Actor("etl", "edge1", "")
+    told = {row[at] for outcome in result.tables for row in rows_of(TABLES, result, outcome, actor, level)}
+    assert None in told and told & whole
+    assert told <= {None, *whole, *(f"hdfs://nn/warehouse/sales.db/t{number}" for number in range(3))}
+    said = {one["location"] for table in document.build(result)["tables"] for one in table["analysis"]["partitions"]}
+    assert "" in said and said <= {"", *whole}
 
 
 def test_cleanups_that_wait_beside_later_tables_do_not_hold_the_definitions_of_all_databases(monkeypatch):
