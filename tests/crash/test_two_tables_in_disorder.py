@@ -1,0 +1,434 @@
+"""Random lives of two tables: one of a tenant who attacks, and one of somebody else, closed to that tenant.
+
+An operator runs commands on both; some are killed, and some of their calls fail or lose their answer. Between any two calls, reads too, the
+tenant does whatever HDFS lets them do, mostly to their own table: they rename, exchange, copy and delete directories, records and files,
+give them names that others have, and rename and move partitions and tables in the metastore. In other lives they may also rename what lies
+in the database's directory, and bring it back after some calls; or there is no attacker, but an administrator exchanges the directories of
+the tables by mistake, and back.
+
+What is asked at the end is about the other table only: its rows are there, each once, nobody else can read them, and none of the tenant's
+are among them. A tenant may lose their own. After a mistake of an administrator every row of both tables is somewhere, and an exit code has
+told where one is not shown.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hivekeeper import names
+from hivekeeper.codes import Exit
+from hivekeeper.names import BACKUP_OF
+from hivekeeper.reasons import Code
+from support.between_calls import report_calls
+from support.builders import a_partition, a_table
+from support.desk import EVERYTHING, Desk
+from support.disorder import NO_ANSWER, act_some, choose, rows_inside, rows_of_all_parts
+from support.fakes.files import Killed
+from support.fakes.rows import DataFile
+from support.hdfs_user import PASS, READ, STICKY, WRITE, HdfsUser, own, own_tree
+from support.hive_statements import Hive, HiveError
+from support.world import World
+
+HOME = "hdfs://nn/warehouse/sales"
+MINE, THEIRS = "sales.events", "sales.orders"
+TENANT, OTHER = "loader", "alice"
+UNITS = {True: ["dt=1", "dt=2"], False: [""]}
+HOUR_MS = 3_600_000
+ROUNDS = 4
+# How often somebody acts before a call.
+OFTEN = 0.04
+ENDS = ["go on", "go on", "kill", "kill", "kill later", "fail", "lose"]
+# A command makes about so many calls.
+MOST_CALLS = 150
+WORDS = ["dt=1", "dt=2", "dt=9", ".hivekeeper", ".aside", ".mine", "runs", "log", "lock", "plan.json", "retired", "ready", "u00001", "late.parquet"]
+TABLE_NAMES = ["sales.events", "sales.events_old", "sales.orders_old", "sales.__bkp_orders_20260101_020000"]
+
+
+class Lives:
+    """Two tables and their desks. What a subclass does between two calls is `disturb`."""
+
+    home_mode = 0o755
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.world = World()
+        self.space = self.world.files.namespace
+        self.chance, self.count, self.calls = 0.0, 0, 0
+        self.codes: List[Tuple[str, str, Exit, str]] = []
+        self.world.catalog.homes["sales"] = HOME
+        self.mine, self.theirs = self.make(MINE, 5, TENANT, 0o755), self.make(THEIRS, 6, OTHER, 0o700)
+        own(self.space.directory(HOME), "hive", "hive", self.home_mode)
+        self.expected = self.world.rows_of(THEIRS)
+        self.known = rows_of_all_parts(self.world)
+        self.run(self.theirs, Desk.compact)
+        if self.random.random() < 0.7:
+            self.run(self.mine, Desk.compact)
+        report_calls(self.world, self.call)
+
+    def make(self, full_name: str, create_time: int, owner: str, mode: int) -> Desk:
+        columns = ["dt"] if self.random.random() < 0.6 else []
+        kind = self.random.choice(["EXTERNAL_TABLE", "MANAGED_TABLE"])
+        table = a_table(columns, name=full_name.partition(".")[2], create_time=1_767_200_000 + create_time, kind=kind)
+        self.world.add_table(table, {unit: [1000] * 3 for unit in UNITS[bool(columns)]})
+        directory = names.join(table.location, UNITS[bool(columns)][0]).rstrip("/")
+        self.world.add_file(f"{directory}/large.parquet", [f"{full_name} large"], 100 << 20)
+        own_tree(self.space, table.location, owner, owner, mode)
+        settings = {"exchange": self.random.choice(["directory", "directory", "files"]), "backup_table": self.random.random() < 0.5}
+        return Desk(self.world, full_name, fewest_joined=2, **settings)
+
+    # ---- what is done
+
+    def live_on(self) -> None:
+        for _ in range(ROUNDS):
+            desk = self.random.choice([self.mine, self.mine, self.theirs])
+            self.write(desk)
+            self.command(desk)
+        self.settle()
+
+    def write(self, desk: Desk) -> None:
+        """The owner of a table adds files to it, of the same names in both."""
+        owner, mode = (OTHER, 0o700) if desk is self.theirs else (TENANT, 0o755)
+        for unit in UNITS[self.world.table(desk.table).partitioned]:
+            directory = desk.live(unit)
+            for nth in range(self.random.randint(0, 3) if self.is_directory(directory) else 0):
+                self.count += 1
+                row, path = f"{desk.table} row {self.count}", f"{directory}/added-{self.count}-{nth}.parquet"
+                self.world.add_file(path, [row])
+                own(self.space.file(path), owner, owner, mode)
+                self.known.add(row)
+                self.expected.update([row] if desk is self.theirs else [])
+        self.world.wait(HOUR_MS)
+
+    def command(self, desk: Desk) -> None:
+        act, ends = self.random.choice(self.commands()), self.random.choice(ENDS)
+        self.begin(ends)
+        self.run(desk, act)
+        self.end()
+
+    def commands(self) -> List[Callable[[Desk], Any]]:
+        where = self.random.choice([None, None, "dt = '1'"])
+
+        def compact(desk: Desk) -> Any:
+            return desk.compact(where if self.world.table(desk.table).partitioned else None)
+
+        def rollback(desk: Desk) -> Any:
+            return desk.rollback(self.random.choice([None, None, *desk.runs]))
+
+        def clean_up(desk: Desk) -> Any:
+            return desk.cleanup(EVERYTHING, self.random.choice(["delete", "trash"]), former=self.random.random() < 0.3)
+
+        def verify(desk: Desk) -> Any:
+            return desk.verify(level=self.random.choice(["count", "digest", "rows"]))
+
+        return [compact, compact, compact, rollback, rollback, clean_up, clean_up, verify, Desk.backup, Desk.recover, Desk.recover]
+
+    def run(self, desk: Desk, act: Callable[[Desk], Any]) -> Optional[Exit]:
+        """The exit code, None if the command was killed."""
+        with suppress(Killed):
+            result = act(desk)
+            problems = [table.problem.code for table in result.tables if table.problem is not None]
+            assert Code.BUG not in problems, result.tables
+            self.codes.append((desk.table, act.__name__, result.code, " ".join(code.name for code in problems)))
+            return result.code
+        self.codes.append((desk.table, act.__name__, Exit.BUG, "killed"))
+        return None
+
+    def begin(self, ends: str) -> None:
+        self.calls, self.ends, self.at = 0, ends, self.random.randint(1, MOST_CALLS)
+        self.chance = self.random.choice([0.0, OFTEN, OFTEN, 3 * OFTEN])
+
+    def end(self) -> None:
+        """A killed command's outage is over, and nobody acts."""
+        self.ends, self.chance = "go on", 0.0
+        self.world.revive()
+
+    def call(self, what: str) -> None:
+        """Something is asked of HDFS or of the metastore, by the running command."""
+        self.calls += 1
+        if self.chance and self.random.random() < self.chance:
+            self.disturb()
+        if self.calls < self.at or self.ends == "go on":
+            return
+        ends, is_read = self.ends, " " not in what
+        if ends in ("kill", "kill later"):
+            self.world.files.die_after(0 if ends == "kill" else self.random.randint(1, 3), self.random.random() < 0.5)
+        elif is_read and ends == "fail" and what in ("look", "stat"):
+            self.ends = "go on"
+            raise NO_ANSWER
+        elif is_read:
+            return
+        else:
+            self.world.fail_call(what, done=ends == "lose")
+        self.ends = "go on"
+
+    def disturb(self) -> None:
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Nobody disturbs any more."""
+        self.end()
+        for desk in (self.theirs, self.mine, self.theirs, self.theirs):
+            self.run(desk, Desk.recover)
+
+    # ---- what is there
+
+    def is_directory(self, path: str) -> bool:
+        node = self.space.find(path)
+        return node is not None and node.is_dir
+
+    def tops(self, desk: Desk) -> Set[str]:
+        return {desk.live(), desk.control.top}
+
+    def picture(self, desk: Desk) -> Dict[str, object]:
+        """All that belongs to a table, but for the time of its directories."""
+        found: Dict[str, object] = {}
+        for top in sorted(self.tops(desk)):
+            nodes = [(top, self.space.find(top)), *self.space.walk(top)]
+            found.update((path, (node.id, node.attributes, node.content, node.length)) for path, node in nodes if node is not None)
+        catalog = self.world.catalog
+        for name, table in catalog.tables.items():
+            if desk.table in (name, table.parameters.get(BACKUP_OF)):
+                found[name] = (table, dict(catalog.partitions[name]))
+        return found
+
+    def rows_below(self, *tops: str) -> Set[str]:
+        return {row for top in tops for content in self.world.files.contents(top).values() for row in rows_inside(content)}
+
+
+def is_of(full_name: str, row: str) -> bool:
+    return row.startswith((f"{full_name} ", f"{full_name.partition('.')[2]}/"))
+
+
+class TenantLives(Lives):
+    """The tenant may write to their own table, and make directories beside the others, which they may not rename (the sticky bit)."""
+
+    home_mode = 0o777 | STICKY
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.user = HdfsUser(self.space, TENANT, [TENANT])
+        self.hive = Hive(self.world)
+        self.acts = [
+            *[self.rename_own] * 3,
+            *[self.exchange_own] * 3,
+            self.exchange_control,
+            self.exchange_control,
+            self.take_their_name,
+            self.copy_records,
+            self.delete_own,
+            self.put_file,
+            self.make_directory,
+            self.write_over,
+            self.give_mode,
+            self.rename_partition,
+            self.rename_table,
+            self.set_location,
+            self.drop_partition,
+            self.add_partition,
+        ]
+
+    def command(self, desk: Desk) -> None:
+        before = self.picture(self.theirs)
+        super().command(desk)
+        act_some(self.random, 2, self.try_one)
+        if desk is self.mine:
+            assert self.picture(self.theirs) == before, "a command on the tenant's table has changed something of the other one's"
+        self.require_closed()
+
+    def disturb(self) -> None:
+        act_some(self.random, 2, self.try_one)
+
+    def try_one(self) -> object:
+        return self.random.choice(self.acts)()
+
+    # ---- acts, which return whether they could be done
+
+    def table(self) -> Any:
+        return self.world.table(self.mine.table)
+
+    def places(self) -> List[str]:
+        """What the tenant finds below and beside their own table, the upper levels more often."""
+        tops = [path for path in self.beside() if self.user.sees(path)]
+        below = [path for top in tops for path, _ in self.user.paths_below(top)]
+        return [path for path in [*tops, *below] for _ in range(3 if path.count("/") < 8 else 1)]
+
+    def beside(self) -> List[str]:
+        """The names in the directory of the database that are the tenant's, or are like that."""
+        theirs = self.tops(self.theirs)
+        return [path for path in (names.join(HOME, name) for name in sorted(self.space.directory(HOME).children)) if path not in theirs]
+
+    def some_place(self) -> str:
+        return str(choose(self.random, self.places()))
+
+    def some_directory(self) -> str:
+        found = [path for path in self.places() if self.is_directory(path)]
+        return str(choose(self.random, found))
+
+    def free_name(self) -> str:
+        """In a directory of the tenant, or beside the tables; perhaps one that the other table has, or had just now."""
+        if self.random.random() < 0.2:
+            top = self.random.choice(sorted(self.tops(self.theirs)))
+            known = [top, names.join(top, self.random.choice(WORDS)), names.join(HOME, ".aside"), self.mine.control.top, self.mine.live()]
+            return str(self.random.choice(known))
+        at = self.random.choice([self.mine.live(), self.mine.live(), self.some_directory() or HOME])
+        files = [names.base(path) for path in self.places()]
+        return names.join(at, self.random.choice([*WORDS, *files[:40], ".x"]))
+
+    def rename_own(self) -> object:
+        source = self.some_place()
+        return source and self.user.rename(source, self.free_name())
+
+    def exchange_own(self) -> object:
+        one, other = self.some_place(), self.some_place()
+        return one and other and one != other and self.user.exchange(one, other)
+
+    def exchange_control(self) -> object:
+        """With whatever else may be one: one that was there before, or a copy."""
+        others = [path for path in self.places() if names.base(path).startswith((".mine", ".aside", ".hivekeeper"))]
+        other = choose(self.random, [path for path in others if path != self.mine.control.top])
+        if not other or self.random.random() < 0.3:
+            return self.user.rename(self.mine.control.top, names.join(self.mine.live(), f".aside{self.random.randint(0, 3)}"))
+        if self.space.find(self.mine.control.top) is None:
+            return self.user.rename(other, self.mine.control.top)
+        return self.user.exchange(self.mine.control.top, other)
+
+    def take_their_name(self) -> object:
+        """While the other table's directory is away, as in the gap of a swap."""
+        missing = [top for top in sorted(self.tops(self.theirs)) if self.space.find(top) is None]
+        if not missing:
+            return False
+        source = self.some_place() if self.random.random() < 0.5 else ""
+        return self.user.rename(source, missing[0]) if source else self.make_directory(missing[0])
+
+    def copy_records(self) -> object:
+        """Of both tables, as if anybody could read all of them."""
+        source = self.random.choice([self.mine.control.top, self.mine.control.top, self.theirs.control.top])
+        target = names.join(self.mine.live(), f".mine{self.random.randint(0, 3)}")
+        return self.user.copy(source, target)
+
+    def delete_own(self) -> object:
+        path = self.some_place()
+        return path and path not in (self.mine.live(), HOME) and self.user.delete(path)
+
+    def new_content(self) -> DataFile:
+        self.count += 1
+        return DataFile((f"{MINE} forged {self.count}",))
+
+    def put_file(self) -> object:
+        return self.user.add(self.free_name(), self.new_content(), self.random.choice([555, 1000, 128 << 20]))
+
+    def make_directory(self, path: str = "") -> object:
+        path = path or self.free_name()
+        made = self.user.make_directory(path, self.random.choice([0o755, 0o777, 0o700]))
+        return made and (self.random.random() < 0.5 or self.user.add(names.join(path, "part-00000.parquet"), self.new_content(), 1000))
+
+    def write_over(self) -> object:
+        """Of a file of their own: truncated and written again, under the same id."""
+        path = self.some_place()
+        node = self.space.find(path) if path else None
+        if node is None or node.is_dir or node.joined or not isinstance(node.content, DataFile) or not self.user.may(node, WRITE):
+            return False
+        node.content, node.length = self.new_content(), 999
+        node.appends += 1
+        self.space.touch(node)
+        return True
+
+    def give_mode(self) -> object:
+        path = self.some_place()
+        return path and path != self.mine.live() and self.user.give_mode(path, self.random.choice([0o755, 0o777, 0o700, 0o770]))
+
+    # ---- statements that the tenant has Hive run
+
+    def statement(self, calls: Any) -> bool:
+        try:
+            list(calls)
+        except HiveError:
+            return False
+        return True
+
+    def some_partition(self) -> str:
+        return str(choose(self.random, sorted(self.world.partitions(self.mine.table))))
+
+    def rename_partition(self) -> object:
+        old, new = self.some_partition(), self.random.choice(["dt=1", "dt=2", "dt=9"])
+        return old and self.statement(self.hive.rename_partition(self.mine.table, old, new))
+
+    def rename_table(self) -> object:
+        new = self.random.choice(TABLE_NAMES)
+        target = names.join(HOME, new.partition(".")[2])
+        moves = self.hive.moves_files(self.table())
+        if moves and self.table().location != self.mine.live() or not self.statement(self.hive.rename_table(self.mine.table, new)):
+            return False
+        assert not moves or self.world.table(new).location == target
+        self.mine.table = new
+        return True
+
+    def set_location(self) -> object:
+        """Inside the table's own directory, or back."""
+        place, partition = self.some_directory(), self.some_partition()
+        if not place or not place.startswith(f"{HOME}/events"):
+            return False
+        if not self.table().partitioned or self.random.random() < 0.2:
+            place = self.random.choice([place, f"{HOME}/events", f"{HOME}/events"])
+            return self.statement(self.hive.set_location(self.mine.table, "", place))
+        place = self.random.choice([place, names.join(self.mine.live(), partition)]) if partition else ""
+        return place and self.statement(self.hive.set_location(self.mine.table, partition, place))
+
+    def drop_partition(self) -> object:
+        partition = self.some_partition()
+        if not partition:
+            return False
+        self.world.catalog.drop_partition(self.mine.table, partition)
+        return True
+
+    def add_partition(self) -> object:
+        name = self.random.choice(["dt=1", "dt=2", "dt=9"])
+        if not self.table().partitioned or name in self.world.partitions(self.mine.table):
+            return False
+        place = self.random.choice([names.join(self.mine.live(), name), self.some_directory()])
+        if not place.startswith(f"{self.mine.live()}/"):
+            return False
+        self.world.catalog.add_partition(self.mine.table, a_partition(name, place, self.table().storage))
+        return True
+
+    # ---- what must hold
+
+    def settle(self) -> None:
+        super().settle()
+        self.require_rows()
+        codes = [self.run(self.theirs, act) for act in (Desk.recover, Desk.verify, Desk.cleanup)]
+        assert set(codes) <= {Exit.DONE, Exit.DIFFERENT}, self.codes
+        self.require_rows()
+
+    def require_rows(self) -> None:
+        assert self.world.rows_of(THEIRS) == self.expected
+        inside = self.rows_below(*self.tops(self.theirs))
+        assert not [row for row in inside if not is_of(THEIRS, row)], "rows of the tenant are in the other table"
+        outside = [path for path, content in self.world.files.contents().items() if self.has_theirs(content) and not self.is_theirs(path)]
+        assert not outside, "rows of the other table are elsewhere"
+        self.require_closed()
+
+    def has_theirs(self, content: object) -> bool:
+        return any(is_of(THEIRS, row) for row in rows_inside(content))
+
+    def is_theirs(self, path: str) -> bool:
+        return any(path.startswith(f"{top}/") for top in self.tops(self.theirs)) or "/.Trash/" in path
+
+    def require_closed(self) -> None:
+        for path, node in self.space.walk("hdfs://nn"):
+            if not node.is_dir and self.has_theirs(node.content):
+                assert not self.user.may_read(path), f"the tenant may read {path}"
+                around = self.space.directory(names.parent(path))
+                assert not any(self.user.may(around, right) for right in (READ, WRITE, PASS)) or not self.user.may_pass(path), path
+
+
+@given(st.integers(0, 2**32))
+def test_who_may_write_to_one_table_costs_another_one_nothing(seed: int) -> None:
+    TenantLives(seed).live_on()
