@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.builders import a_table
+from hivekeeper.codes import Exit
+from support.builders import a_partition, a_table
 from support.desk import Desk
 from support.fakes.rows import DataFile
 from support.hdfs_user import STICKY, HdfsUser, own, own_tree
@@ -59,3 +60,56 @@ def test_who_may_not_write_to_a_table_adds_no_rows_to_it_by_making_its_directory
         desk.recover()
     assert files.namespace.find(f"{HOME}/orders") is not None
     assert desk.world.rows_of("sales.orders") == before
+
+
+def two_tables(mine_partitioned: bool) -> Desk:
+    """`events` of a tenant and `orders`, closed to all but another user, in a directory in which the tenant may rename everything. The
+    partitions of `orders` are where somebody has set their locations: in directories that are called by their dates.
+    """
+    world = World()
+    columns, units = (["dt"], ["dt=1"]) if mine_partitioned else ([], [""])
+    world.add_table(a_table(columns, name="events", create_time=5), {unit: [1000] * 3 for unit in units})
+    days = [a_partition(f"dt={day}", f"{HOME}/orders/{day}") for day in ("20260101", "20260102")]
+    world.catalog.add_table(a_table(["dt"], name="orders", create_time=6), days)
+    for day in days:
+        for nth in range(3):
+            world.add_file(f"{day.location}/part-{nth:05d}.parquet", [f"{day.name} {nth}"])
+    world.files.namespace.advance(3_600_000)
+    space = world.files.namespace
+    own_tree(space, f"{HOME}/events", "loader", "loader", 0o755)
+    own_tree(space, f"{HOME}/orders", "alice", "alice", 0o700)
+    own(space.directory(HOME), "hive", "hive", 0o777)
+    return Desk(world, "sales.events", backup_table=False)
+
+
+@pytest.mark.parametrize("command", ["compact", "rollback", "recover", "cleanup"])
+@pytest.mark.parametrize("mine_partitioned", [False, True])
+def test_another_tables_directory_in_the_place_of_a_unit_keeps_its_partitions(mine_partitioned: bool, command: str) -> None:
+    """Who may rename it, but neither read it nor write to it, puts it there for one command, and back."""
+    desk = two_tables(mine_partitioned)
+    desk.compact()
+    space, theirs, live = desk.world.files.namespace, f"{HOME}/orders", desk.live("dt=1" if mine_partitioned else "")
+    user, before, rows = HdfsUser(space, "loader"), {path for path, _ in space.walk(theirs)}, desk.world.rows_of("sales.orders")
+    assert not user.may_read(f"{theirs}/20260101")
+    assert user.exchange(live, theirs)
+    getattr(desk, command)()
+    assert user.exchange(live, theirs)
+    assert desk.world.rows_of("sales.orders") == rows
+    assert {path for path, _ in space.walk(theirs)} == before
+
+
+@pytest.mark.parametrize("command", ["compact", "rollback", "recover"])
+def test_the_log_of_another_table_stays_one_if_its_control_directory_is_put_in_the_place_of_a_unit(command: str) -> None:
+    other = a_closed_table()
+    other.world.add_table(a_table(name="events", create_time=5), {"": [1000] * 3})
+    desk, space, theirs = Desk(other.world, "sales.events", backup_table=False), other.world.files.namespace, other.control.top
+    own_tree(space, desk.live(), "loader", "loader", 0o755)
+    own(space.directory(HOME), "hive", "hive", 0o777)
+    for one in (desk, other):
+        one.compact()
+    user, before = HdfsUser(space, "loader"), {path for path, _ in space.walk(theirs)}
+    assert user.exchange(desk.live(), theirs)
+    getattr(desk, command)()
+    assert user.exchange(desk.live(), theirs)
+    assert {path for path, _ in space.walk(theirs)} == before
+    assert other.recover().code is Exit.DONE
