@@ -365,9 +365,19 @@ class FakeFiles:
         return {path: node.content for path, node in self.namespace.walk(self.qualify(top)) if not node.is_dir}
 
     def put(self, path: str, content: Any, length: Optional[int] = None, step: str = "put") -> None:
-        """Write a whole data file in one step of this client; for the rows fake."""
+        """Write a whole data file in one step of this client; for the rows fake. Only a job makes the directories around it."""
         path = self.qualify(path)
-        self._change(step, [path], lambda: self.namespace.create(path, content, self._fitting(content, length)))
+
+        def create() -> None:
+            if step != "put":
+                self.namespace.directory(names.parent(path))
+            self.namespace.create(path, content, self._fitting(content, length))
+
+        self._change(step, [path], create)
+
+    def exact(self, path: str) -> str:
+        """Where a directory is by now that was in one with a lock of ours; for the rows fake."""
+        return self._exact(self.qualify(path))
 
     # ---- ports.Files
 

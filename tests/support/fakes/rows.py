@@ -112,6 +112,7 @@ class FakeRows:
         return tuple(told)
 
     def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
+        batch = dataclasses.replace(batch, target=self.files.exact(batch.target))
         read: Dict[UnitNumber, Content] = {}
         last = batch.units[-1].outputs[-1]
         for unit in batch.units:
@@ -135,7 +136,7 @@ class FakeRows:
 
     def read_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         found = {unit.number: Content() for unit in batch.units}
-        for entry in self.files.tree(batch.target):
+        for entry in self.files.tree(self.files.exact(batch.target)):
             column, _, number = names.base(names.parent(entry.path)).partition("=")
             if not entry.is_dir and column == names.UNIT_COLUMN and int(number) in found:
                 unit = UnitNumber(int(number))
