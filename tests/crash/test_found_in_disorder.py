@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, List
 
 import pytest
 
@@ -113,3 +113,38 @@ def test_the_log_of_another_table_stays_one_if_its_control_directory_is_put_in_t
     assert user.exchange(desk.live(), theirs)
     assert {path for path, _ in space.walk(theirs)} == before
     assert other.recover().code is Exit.DONE
+
+
+@pytest.mark.parametrize("command", ["rollback", "compact"])
+def test_late_rows_are_told_of_if_the_table_is_away_for_a_moment_while_they_are_carried_over(command: str) -> None:
+    """As when somebody renames its directory by mistake, and back; whoever may rename beside it can do that on purpose."""
+    world = World()
+    world.add_table(a_table(["dt"], name="orders", create_time=6), {"dt=1": [1000] * 3})
+    desk, files = Desk(world, "sales.orders", backup_table=False), world.files
+    rows, late = world.rows_of("sales.orders"), ["late 1", "late 2", "late 3"]
+    if command == "rollback":
+        desk.compact()
+        desk.append("dt=1", *late)
+    look, met = files.look, []  # type: Any, List[str]
+
+    def look_while_it_is_away(places: Any, *most: int) -> Any:
+        if met != ["carried over"] or list(places) != [desk.live("dt=1")]:
+            return look(places, *most)
+        met.append("away")
+        files.writer.rename_into(f"{HOME}/orders", f"{HOME}/.mistake")
+        found = look(places, *most)
+        files.writer.rename_into(f"{HOME}/.mistake", f"{HOME}/orders")
+        return found
+
+    def step(what: str) -> None:
+        if command == "compact" and what.startswith(f"rename_exact {desk.live('dt=1')} "):
+            for row in late:
+                world.add_file(f"{desk.live('dt=1')}/{row}.parquet", [row])
+        if what.startswith("rename_exact") and "/retired/u00001/late" in what and not met:
+            met.append("carried over")
+
+    files.look, files.before_step = look_while_it_is_away, step
+    result = getattr(desk, command)()
+    assert met == ["carried over", "away"]
+    hidden = {*rows, *late} - set(world.rows_of("sales.orders"))
+    assert not hidden or result.code is not Exit.DONE, f"hidden: {sorted(hidden)}"

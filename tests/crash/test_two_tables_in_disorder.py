@@ -50,7 +50,7 @@ ENDS = ["go on", "go on", "kill", "kill", "kill later", "fail", "lose"]
 # A command makes about so many calls.
 MOST_CALLS = 150
 WORDS = ["dt=1", "dt=2", "dt=9", ".hivekeeper", ".aside", ".mine", "runs", "log", "lock", "plan.json", "retired", "ready", "u00001", "late.parquet"]
-TABLE_NAMES = ["sales.events", "sales.events_old", "sales.orders_old", "sales.__bkp_orders_20260101_020000"]
+TABLE_NAMES = ["sales.events", "sales.events_old", "sales.orders_old", "sales.__bkp_orders_20250101_020000"]
 
 
 class Lives:
@@ -193,12 +193,13 @@ class Lives:
 
     def picture(self, desk: Desk) -> Dict[str, object]:
         """All that belongs to a table, but for the time of its directories, and for what is known to change nothing: a lock that is held for
-        milliseconds (docs/evidence/exchanged-paths.md), and a number behind the name of a run that lies killed.
+        milliseconds (docs/evidence/exchanged-paths.md), and what a killed run has left for the next command to tidy up, whose lock was that.
         """
         found: Dict[str, object] = {}
         for top in sorted(self.tops(desk)):
             for path, node in [(top, self.space.find(top)), *self.space.walk(top)]:
-                if node is not None and names.base(path) not in ("lock", CONTROL):
+                is_kept = "/runs" not in path or isinstance(getattr(node, "content", ""), DataFile)
+                if node is not None and names.base(path) not in ("lock", CONTROL) and is_kept:
                     found[TAKEN_OVER.sub("", path)] = (node.id, node.attributes, node.content, node.length)
         catalog = self.world.catalog
         for name, table in catalog.tables.items():
