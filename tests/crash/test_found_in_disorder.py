@@ -148,3 +148,44 @@ def test_late_rows_are_told_of_if_the_table_is_away_for_a_moment_while_they_are_
     assert met == ["carried over", "away"]
     hidden = {*rows, *late} - set(world.rows_of("sales.orders"))
     assert not hidden or result.code is not Exit.DONE, f"hidden: {sorted(hidden)}"
+
+
+@pytest.mark.parametrize("columns", [[], ["dt"]], ids=["unpartitioned", "partitioned"])
+@pytest.mark.parametrize("command", ["backup", "compact", "rollback", "cleanup", "recover"])
+def test_nothing_is_written_to_the_log_of_another_table_that_was_put_in_the_place_of_ones_own(command: str, columns: List[str]) -> None:
+    """By whoever may rename it, or by an administrator's mistake: it is there all the time, so no run has to be met at a moment."""
+    mine, theirs = two_compacted(columns)
+    world, user = mine.world, HdfsUser(mine.world.files.namespace, "hive")
+    before = world.files.contents(theirs.control.log)
+    assert user.exchange(mine.control.top, theirs.control.top)
+    result = getattr(mine, command)()
+    assert user.exchange(mine.control.top, theirs.control.top)
+    assert world.files.contents(theirs.control.log) == before
+    assert command == "recover" or result.code is Exit.INVESTIGATE
+
+
+def two_compacted(columns: List[str]) -> List[Desk]:
+    """`events` and `orders`, compacted by one command, which gives the files of both the same names."""
+    world, desks = World(), []
+    for nth, name in enumerate(["events", "orders"]):
+        world.add_table(a_table(columns, name=name, create_time=5 + nth), {unit: [1000] * 3 for unit in (["dt=1"] if columns else [""])})
+        desks.append(Desk(world, f"sales.{name}", backup_table=False))
+        desks[nth].compact()
+    return desks
+
+
+@pytest.mark.parametrize("columns", [[], ["dt"]], ids=["unpartitioned", "partitioned"])
+def test_a_rollback_does_not_take_another_tables_compacted_files_for_its_own(columns: List[str]) -> None:
+    """The compacted files of tables that one command has worked on have the same names, and here the same lengths. Somebody exchanges their
+    directories (a tenant who may rename both and read one; or an administrator, by mistake), and changes them back after a rollback and a
+    cleanup of the one. The other one has no backup any more.
+    """
+    mine, theirs = two_compacted(columns)
+    world, unit = mine.world, "dt=1" if columns else ""
+    rows, user = world.rows_of("sales.orders"), HdfsUser(mine.world.files.namespace, "hive")
+    assert theirs.cleanup().code is Exit.DONE
+    assert user.exchange(mine.live(unit), theirs.live(unit))
+    mine.rollback()
+    mine.cleanup()
+    assert user.exchange(mine.live(unit), theirs.live(unit))
+    assert not rows - world.rows_anywhere(), "rows of a table are nowhere that no command was run on"
