@@ -188,4 +188,4 @@ def test_a_rollback_does_not_take_another_tables_compacted_files_for_its_own(col
     mine.rollback()
     mine.cleanup()
     assert user.exchange(mine.live(unit), theirs.live(unit))
-    assert not rows - world.rows_anywhere(), "rows of a table are nowhere that no command was run on"
+    assert not rows - world.rows_anywhere(), "rows are nowhere of a table of which only a backup was to go"
