@@ -189,3 +189,60 @@ def test_a_rollback_does_not_take_another_tables_compacted_files_for_its_own(col
     mine.cleanup()
     assert user.exchange(mine.live(unit), theirs.live(unit))
     assert not rows - world.rows_anywhere(), "rows are nowhere of a table of which only a backup was to go"
+
+
+def two_in_one_directory() -> Desk:
+    """`events` of a tenant, and `orders`, closed to all but another user, both unpartitioned; the tenant may rename both."""
+    desk = a_closed_table()
+    desk.world.add_table(a_table(name="events", create_time=5), {"": [1000] * 3})
+    space = desk.world.files.namespace
+    own_tree(space, f"{HOME}/events", "loader", "loader", 0o755)
+    own(space.directory(HOME), "hive", "hive", 0o777)
+    return Desk(desk.world, "sales.events", backup_table=False)
+
+
+@pytest.mark.parametrize("moment", ["in the gap", "in the outage after a kill"])
+def test_another_tables_directory_that_comes_to_a_units_place_while_that_is_away_keeps_its_files(moment: str) -> None:
+    """Nobody but their owner may read them, so they are not opened by that; but in the tenant's directory the tenant may delete them."""
+    desk = two_in_one_directory()
+    files, space, live, theirs = desk.world.files, desk.world.files.namespace, f"{HOME}/events", f"{HOME}/orders"
+    user, victim = HdfsUser(space, "loader"), space.directory(theirs)
+    before = set(victim.children)
+
+    def put_in_gap(what: str) -> None:
+        if what.startswith("rename_exact") and what.endswith(f" {live}") and space.find(live) is None:
+            files.before_step = None
+            assert user.rename(theirs, live)
+
+    if moment == "in the gap":
+        files.before_step = put_in_gap
+        desk.compact()
+    else:
+        desk.kill_before(["rename_exact", "/ready/", f" {live}"], desk.compact)
+        assert user.rename(theirs, live)
+        desk.recover()
+    assert space.find(theirs) is None
+    assert not [name for name in before if user.may_take(f"{live}/{name}") and space.file(f"{live}/{name}").attributes.owner == "alice"]
+    assert set(victim.children) == before
+
+
+@pytest.mark.parametrize("whose", ["events", "orders"])
+def test_a_late_file_of_an_unpartitioned_table_does_not_come_to_another_table(whose: str) -> None:
+    """Their control directories are beside them: they stay where they are when the tables' directories are exchanged for one call."""
+    world = two_in_one_directory().world
+    desk = Desk(world, f"sales.{whose}", backup_table=False)
+    desk.compact()
+    world.add_file(f"{HOME}/{whose}/late.parquet", [f"{whose} late"])
+    user = HdfsUser(world.files.namespace, "loader")
+
+    def exchange(what: str) -> None:
+        if what.startswith("rename_exact") and "/retired/u00001/late" in what:
+            world.files.before_step = None
+            assert user.exchange(f"{HOME}/events", f"{HOME}/orders")
+
+    world.files.before_step = exchange
+    desk.rollback()
+    assert world.files.before_step is None
+    assert user.exchange(f"{HOME}/events", f"{HOME}/orders")
+    other = "orders" if whose == "events" else "events"
+    assert not [row for row in world.rows_of(f"sales.{other}") if row.startswith(whose)]
