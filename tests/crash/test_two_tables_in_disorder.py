@@ -217,7 +217,8 @@ def is_lasting(path: str, node: Node) -> bool:
     """
     if "/runs" in path:
         return isinstance(node.content, DataFile)
-    return names.base(path) not in ("lock", CONTROL) and bool(node.children or not node.is_dir)
+    is_theirs = names.base(path) not in ("lock", CONTROL) and node.attributes.owner != TENANT
+    return is_theirs and bool(node.children or not node.is_dir)
 
 
 def is_of(full_name: str, row: str) -> bool:
