@@ -99,22 +99,27 @@ class Lives:
         self.settle()
 
     def write(self, desk: Desk) -> None:
-        """The owner of a table adds files to it, of the same names in both."""
-        owner, mode = (OTHER, 0o700) if desk is self.theirs else (TENANT, 0o755)
         for unit in UNITS[self.world.table(desk.table).partitioned]:
-            directory = desk.live(unit)
-            node = self.space.find(directory)
-            is_own = node is not None and node.is_dir and node.attributes.owner == owner
-            for nth in range(self.random.randint(0, 3) if is_own else 0):
-                self.count += 1
-                row, path = f"{desk.table} row {self.count}", f"{directory}/added-{self.count}-{nth}.parquet"
-                self.world.add_file(path, [row])
-                own(self.space.file(path), owner, owner, mode)
-                self.known.add(row)
-                self.expected.update([row] if desk is self.theirs else [])
+            for _ in range(self.random.randint(0, 3)):
+                self.append(desk, unit)
         self.world.wait(HOUR_MS)
 
+    def append(self, desk: Desk, unit: str) -> bool:
+        """The owner of a table adds a file to it, where its directory is."""
+        owner, mode = (OTHER, 0o700) if desk is self.theirs else (TENANT, 0o755)
+        node = self.space.find(desk.live(unit))
+        if node is None or not node.is_dir or node.attributes.owner != owner:
+            return False
+        self.count += 1
+        row, path = f"{desk.table} row {self.count}", f"{desk.live(unit)}/added-{self.count}.parquet"
+        self.world.files.writer.add(path, DataFile((row,)), 1000)
+        own(self.space.file(path), owner, owner, mode)
+        self.known.add(row)
+        self.expected.update([row] if desk is self.theirs else [])
+        return True
+
     def command(self, desk: Desk) -> None:
+        self.at_work = desk
         act, ends = self.random.choice(self.commands()), self.random.choice(ENDS)
         self.begin(ends)
         self.run(desk, act)
@@ -240,6 +245,7 @@ class TenantLives(Lives):
             self.exchange_control,
             self.exchange_control,
             self.take_their_name,
+            self.append_theirs,
             self.copy_records,
             self.delete_own,
             self.put_file,
@@ -333,6 +339,11 @@ class TenantLives(Lives):
         if source and not self.is_found_already(source, missing[0]):
             return self.user.rename(source, missing[0])
         return self.user.make_directory(missing[0], self.random.choice([0o755, 0o777, 0o700]))
+
+    def append_theirs(self) -> object:
+        """The other table has a writer, too, while a command works on it."""
+        unit = self.random.choice(UNITS[self.world.table(THEIRS).partitioned])
+        return self.chance and self.at_work is self.theirs and self.append(self.theirs, unit)
 
     def copy_records(self) -> object:
         """Of both tables, as if anybody could read all of them."""
