@@ -213,7 +213,7 @@ class Lives:
         return found
 
     def rows_below(self, *tops: str) -> Set[str]:
-        return {row for top in tops for content in self.world.files.contents(top).values() for row in rows_inside(content)}
+        return {row for top in tops for _, node in self.space.walk(top) for row in rows_inside(node.content)}
 
 
 def is_lasting(path: str, node: Node) -> bool:
@@ -522,15 +522,23 @@ class MoverLives(TenantLives):
         return is_lifted or ONE_FILE.match(self.what) is not None
 
     def give_back(self) -> None:
+        """The control directory that is there by now stays, if rows are in it: they are lost with it (docs/permissions.md)."""
         for path, node in sorted(self.lent.items()):
             there = self.space.find(path)
             if there is node:
                 continue
-            if there is not None:
-                self.count += 1
-                self.space.rename(path, names.join(HOME, f".aside-{self.count}"))
             where = next((at for at, found in self.space.walk("hdfs://nn") if found is node), "")
             assert where, f"{path} is nowhere"
+            self.count += 1
+            aside = names.join(HOME, f".aside-{self.count}")
+            is_needed = self.at_work is self.theirs and any(is_of(THEIRS, row) for row in self.rows_below(path))
+            if there is not None and path == self.theirs.control.top and is_needed:
+                self.space.rename(where, aside)
+                self.lent[path] = there
+                continue
+            if there is not None:
+                self.space.rename(path, aside)
+                where = where.replace(path, aside, 1) if f"{where}/".startswith(f"{path}/") else where
             self.space.rename(where, path)
 
 
