@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from hypothesis import given
@@ -51,7 +49,9 @@ OFTEN = 0.04
 ENDS = ["go on", "go on", "kill", "kill", "kill later", "fail", "lose"]
 # A command makes about so many calls.
 MOST_CALLS = 150
-WORDS = ["dt=1", "dt=2", "dt=9", ".hivekeeper", ".aside", ".mine", "runs", "log", "lock", "plan.json", "retired", "ready", "u00001", "late.parquet"]
+OF_TABLE = ["dt=1", "dt=2", "dt=9", "late.parquet", ".aside", ".mine"]
+OF_RECORDS = [".hivekeeper", "runs", "log", "lock", "plan.json", "retired", "ready", "u00001"]
+WORDS = [*OF_TABLE, *OF_RECORDS]
 TABLE_NAMES = ["sales.events", "sales.events_old", "sales.orders_old", "sales.__bkp_orders_20250101_020000"]
 
 
@@ -365,7 +365,9 @@ class TenantLives(Lives):
     def make_directory(self) -> object:
         path = self.free_name()
         made = self.user.make_directory(path, self.random.choice([0o755, 0o777, 0o700]))
-        return made and (path == self.theirs.live() or self.random.random() < 0.5 or self.user.add(names.join(path, "part-00000.parquet"), self.new_content(), 1000))
+        if made and path != self.theirs.live() and self.random.random() < 0.5:
+            self.user.add(names.join(path, "part-00000.parquet"), self.new_content(), 1000)
+        return made
 
     def write_over(self) -> object:
         """Of a file of their own: truncated and written again, under the same id."""
@@ -514,8 +516,8 @@ class MoverLives(TenantLives):
         return self.user.exchange(path, other) if is_exchanged else self.user.rename(path, other)
 
     def is_lifted_already(self, path: str, target: str) -> bool:
-        """test_found_in_disorder.py: what comes to a unit's place: a control directory, whose log is moved up, and in the gap any directory,
-        which is merged; and where one file goes to the directory of a table.
+        """test_found_in_disorder.py: what comes to a unit's place: a control directory, whose log is moved up, and in the gap any
+        directory, which is merged; and where one file goes to the directory of a table.
         """
         units = {self.mine.live(), *(one.location for one in self.world.partitions(self.mine.table).values())}
         is_lifted = target in units and (CONTROL in names.base(path) or self.space.find(target) is None)
@@ -531,14 +533,15 @@ class MoverLives(TenantLives):
             assert where, f"{path} is nowhere"
             self.count += 1
             aside = names.join(HOME, f".aside-{self.count}")
-            is_needed = self.at_work is self.theirs and any(is_of(THEIRS, row) for row in self.rows_below(path))
+            is_inside = f"{where}/".startswith(f"{path}/")
+            is_needed = self.at_work is self.theirs and not is_inside and any(is_of(THEIRS, row) for row in self.rows_below(path))
             if there is not None and path == self.theirs.control.top and is_needed:
                 self.space.rename(where, aside)
                 self.lent[path] = there
                 continue
             if there is not None:
                 self.space.rename(path, aside)
-                where = where.replace(path, aside, 1) if f"{where}/".startswith(f"{path}/") else where
+                where = where.replace(path, aside, 1) if is_inside else where
             self.space.rename(where, path)
 
 

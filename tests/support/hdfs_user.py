@@ -1,8 +1,8 @@
 """A user of HDFS who is not the one that runs the commands, and what the NameNode lets this user do.
 
 The rules are those of FSPermissionChecker: a name is made, renamed or deleted by who may write to the directory around it, whatever is
-behind the name; in a directory with the sticky bit only by the owner of that, or of the directory; a tree is deleted by who may write to all
-directories in it that are not empty. ACLs are left out: no test gives this user one.
+behind the name; in a directory with the sticky bit only by the owner of that, or of the directory; a tree is deleted by who may write to
+all directories in it that are not empty. ACLs are left out: no test gives this user one.
 """
 
 from __future__ import annotations
