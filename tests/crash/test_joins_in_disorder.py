@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hivekeeper import names
-from hivekeeper.ports import FilesUnavailable
 from hivekeeper.reasons import Code
+from support.disorder import NO_ANSWER, act_some, choose, rows_in, rows_inside, rows_of_all_parts
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import a_desk, at, files_of, manage, survive
@@ -26,14 +26,6 @@ PLACES = ["dt=1", "dt=2", "dt=8", "dt=9", "parked"]
 IN_JOIN = [["concat", "/dt=1/part"], ["concat", "/dt=1/part"], ["rename_exact", "/dt=1/"]]
 IN_SWAP = [["rename_exact", "/dt=1 ", "/retired/"], ["rename_exact", "/u00001 ", "/dt=1"]]
 FAILING = ["rename_exact", "copy_part", "delete_tree", "delete_file", "write_new"]
-# A try that finds nothing to do does not count as an act.
-MOST_TRIES = 60
-
-
-def rows_in(content):
-    """What a reader finds: nothing where the end of a file tells of other rows than those with which it begins."""
-    first, last = content.parts[0], content.parts[-1]
-    return set(last.rows) if sorted(first.rows) == sorted(last.rows) else set()
 
 
 class Disorder:
@@ -46,7 +38,7 @@ class Disorder:
         self.count = 0
         # What a run has of a dropped partition goes with a cleanup.
         self.dropped = False
-        self.known = self.rows_of_all_parts()
+        self.known = rows_of_all_parts(self.desk.world)
         self.strange = set()
         self.acts = [
             self.rename_directory,
@@ -62,10 +54,6 @@ class Disorder:
             self.replace_tail,
             self.exchange_names,
         ]
-
-    def rows_of_all_parts(self):
-        contents = self.desk.world.files.contents().values()
-        return {row for content in contents if isinstance(content, DataFile) for part in content.parts for row in part.rows}
 
     def rows_shown(self):
         shown = set()
@@ -83,23 +71,22 @@ class Disorder:
         top, aside = self.desk.control.top, set()
         backups = tuple(names.join(top, effect.place) + "/" for effect in self.desk.log().standing)
         for path, content in self.desk.world.files.contents(top).items():
-            if isinstance(content, DataFile) and (path.startswith(backups) or "/recreated/" in path):
-                aside.update(row for part in content.parts for row in part.rows)
+            if path.startswith(backups) or "/recreated/" in path:
+                aside |= rows_inside(content)
         return aside
 
     def require_rows(self):
-        assert self.known <= self.rows_of_all_parts()
+        assert self.known <= rows_of_all_parts(self.desk.world)
         assert self.known <= self.rows_shown() | self.rows_aside()
 
     # ---- acts, which return whether they could be done
 
     def act(self, most):
-        done, wanted = 0, self.random.randint(0, most)
-        for _ in range(MOST_TRIES):
-            if done >= wanted:
-                return
+        def try_one():
             place = "dt=1" if self.random.random() < 0.6 else self.random.choice(PLACES)
-            done += bool(self.random.choice(self.acts)(place))
+            return self.random.choice(self.acts)(place)
+
+        act_some(self.random, most, try_one)
 
     def is_there(self, place):
         return self.desk.world.files.namespace.find(self.desk.live(place)) is not None
@@ -149,7 +136,7 @@ class Disorder:
 
     def some_name(self, place, wanted):
         found = [name for name in files_of(self.desk, place) if wanted(name)] if self.is_there(place) else []
-        return self.random.choice(sorted(found)) if found else ""
+        return choose(self.random, sorted(found))
 
     def some_joined(self, place):
         return self.some_name(place, lambda name: names.may_be_joined(name) and not names.is_hidden(name))
@@ -279,7 +266,7 @@ class Disorder:
             if count[0] != moments[-1] or ends == "go on":
                 return
             if ends in ("fail", "lose"):
-                files.fail_next(self.random.choice(FAILING), FilesUnavailable("no answer"), done=ends == "lose")
+                files.fail_next(self.random.choice(FAILING), NO_ANSWER, done=ends == "lose")
             else:
                 files.die_after(0 if ends == "kill" else self.random.randint(1, 3))
 

@@ -82,16 +82,21 @@ class World:
         seen = [0]
 
         def fail(what: str) -> None:
-            method = what.partition(" ")[0]
-            if seen[0] == step and method.startswith("metastore."):
-                self.metastore.fail_next(method.partition(".")[2], MetastoreUnavailable("timeout"), done)
-            elif seen[0] == step and method == "put":
-                raise RowsError("the job fails")
-            elif seen[0] == step:
-                self.files.fail_next(method, FilesUnavailable("connection reset"), done)
+            if seen[0] == step:
+                self.fail_call(what, done)
             seen[0] += 1
 
         self.files.before_step = fail
+
+    def fail_call(self, what: str, done: bool) -> None:
+        """Make the call of the step that is about to happen fail."""
+        method = what.partition(" ")[0]
+        if method.startswith("metastore."):
+            self.metastore.fail_next(method.partition(".")[2], MetastoreUnavailable("timeout"), done)
+        elif method == "put":
+            raise RowsError("the job fails")
+        else:
+            self.files.fail_next(method, FilesUnavailable("connection reset"), done)
 
     def picture(self) -> Dict[str, object]:
         """Every file and its content."""

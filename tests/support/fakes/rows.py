@@ -135,7 +135,7 @@ class FakeRows:
 
     def read_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         found = {unit.number: Content() for unit in batch.units}
-        for entry in self.files.tree(batch.target):
+        for entry in self.files.tree(self.files.exact(batch.target)):
             column, _, number = names.base(names.parent(entry.path)).partition("=")
             if not entry.is_dir and column == names.UNIT_COLUMN and int(number) in found:
                 unit = UnitNumber(int(number))
