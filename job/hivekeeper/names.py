@@ -5,6 +5,7 @@ Pure. The disk layout behind these names is described in docs/on-disk.md.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -171,6 +172,16 @@ def _beside_names(source: str, run: RunId, nth: int) -> Iterator[str]:
     """Before and behind the name that a joined file gets from this source, with a suffix and without."""
     for mark in (f"--{run}-{nth}", f"-{run}-{nth}-", f"-{run}-{nth}_"):
         yield from _marked(source, mark, MOST_NAME_BYTES)
+
+
+def output_name(number: int, run: RunId, target: str, format: str) -> str:
+    """`part-00000-20260101t020304z-0000-b00001-1a2b3c4d.parquet`, the nth output of a unit that a job copies to this stage.
+
+    All tables of a command have runs of one name. The hash of the stage's place tells the files of one from those of another, which may be
+    as long: the log knows them by their names and lengths.
+    """
+    of_place = hashlib.sha256(target.encode()).hexdigest()[:8]
+    return f"part-{number:05d}-{run}-{base(target)}-{of_place}.{format}"
 
 
 def split_suffix(name: str) -> Tuple[str, str]:

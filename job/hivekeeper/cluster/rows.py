@@ -75,25 +75,23 @@ class SparkRows:
 
     def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         # Its jobs take hours, and delete directories of attempts as trees.
-        batch = replace(batch, target=self._exact(batch.target))
+        target = self._exact(batch.target)
         if batch.is_copied:
-            return self._copy(batch)
+            return self._copy(batch, target)
         # A read of its own, so that the proof does not rest on the job that writes.
         read = self.digests(batch.format, {unit.number: unit.files for unit in batch.units})
         failed = next((content.failed for content in read.values() if content.failed), "")
         if failed:
             raise RowsError(failed)
         with _rows_errors():
-            self.sql.write(batch)
+            self.sql.write(replace(batch, target=target))
         return read
 
-    def _copy(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
+    def _copy(self, batch: StageBatch, target: str) -> Mapping[UnitNumber, Content]:
         group_bytes = int(self.gateway.hadoop_conf.getLong(*_GROUP_BYTES[batch.format]))
-        tasks = {unit.number: _copy_tasks(batch, unit, group_bytes) for unit in batch.units}
+        tasks = {unit.number: _copy_tasks(batch, unit, target, group_bytes) for unit in batch.units}
         with _rows_errors():
-            answers = iter(
-                self.physical.copy(names.join(batch.target, _ATTEMPTS), [task for of_unit in tasks.values() for task in of_unit])
-            )
+            answers = iter(self.physical.copy(names.join(target, _ATTEMPTS), [task for of_unit in tasks.values() for task in of_unit]))
         return {number: _content([next(answers) for _ in of_unit]) for number, of_unit in tasks.items()}
 
     def read_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
@@ -155,11 +153,11 @@ class SparkRows:
             return self.sql.hazards(format, groups)
 
 
-def _copy_tasks(batch: StageBatch, unit: StageUnit, group_bytes: int) -> List[CopyTask]:
-    directory, of_stage = names.join(batch.target, f"{names.UNIT_COLUMN}={unit.number}"), names.base(batch.target)
+def _copy_tasks(batch: StageBatch, unit: StageUnit, target: str, group_bytes: int) -> List[CopyTask]:
+    directory = names.join(target, f"{names.UNIT_COLUMN}={unit.number}")
     return [
         CopyTask(
-            names.join(directory, f"part-{number:05d}-{batch.run}-{of_stage}.{batch.format}"),
+            names.join(directory, names.output_name(number, batch.run, batch.target, batch.format)),
             output.files,
             output.codec,
             output.form.blooms,

@@ -15,6 +15,7 @@ from hivekeeper.plan import eligibility, ownership
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
@@ -42,6 +43,8 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
         observed = observe_table(cluster, observed.table, settings, wanted)
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
+        # Else the entry would be one in another table's log.
+        identity.know_history(cluster, observed.table, store.read_history(cluster, observed.control))
         if wanted and not observed.units:
             return TableOutcome(table.full_name)
         return _record(cluster, observed, settings, context.run, lock)

@@ -6,7 +6,7 @@ docs/refusals.md.
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from hivekeeper import names
 from hivekeeper.model import Attributes, FileInfo, Snapshot, Storage, Table, Ties, Unit
@@ -275,9 +275,13 @@ def refuse_unseen(reason: Optional[Reason], snapshot: Snapshot) -> Optional[Reas
 def find_committed(live: Snapshot) -> Tuple[FileInfo, ...]:
     """The directories in a unit's directory that a committer may have renamed into it, having taken it for its target.
 
-    None where another engine keeps files: its directories say which rows are there, in which version.
+    None where another engine keeps files: its directories say which rows are there, in which version. And none beside no data file at all:
+    a committer's rename goes into live because something is there. What has only directories may be another table, and what has a lock and
+    a log a control directory, that somebody has put in its place.
     """
-    if any(entry.name in _FOREIGN or (entry.is_dir and entry.name.startswith(ACID_DIRECTORIES)) for entry in live.entries):
+    present = {entry.name for entry in live.entries}
+    is_other = bool(present & _FOREIGN) or any(entry.is_dir and entry.name.startswith(ACID_DIRECTORIES) for entry in live.entries)
+    if is_other or present >= {"lock", "log", "runs"} or not any(map(_is_complete_data, live.entries)):
         return ()
     unlike = (names.is_hidden, names.is_writer_mark, names.is_hive_subdirectory)
     return tuple(entry for entry in live.entries if entry.is_dir and not any(known(entry.name) for known in unlike))
@@ -301,14 +305,11 @@ def is_as_open(directory: Union[FileInfo, Attributes], live: Union[FileInfo, Att
     return directory.owner == live.owner and for_group and not live.mode & ~directory.mode & 0o055
 
 
-def is_shielded(entry: FileInfo, directory: FileInfo) -> bool:
-    """Whether a directory may keep users away from an entry of it that they could read in another one. Named users of an ACL count as the
-    group.
+def may_have_made(directory: FileInfo, owners: Container[str], live: FileInfo) -> bool:
+    """Whether whoever made a directory at the place of a table without partitions may write to the table: anybody may who may make names
+    beside it. Of the group that may, nobody can tell.
     """
-    for_group = directory.mode & 0o050 == 0o050
-    for_all = for_group and directory.mode & 0o005 == 0o005
-    is_of_group = not entry.mode & 0o005 and entry.group == directory.group
-    return bool(entry.mode & 0o055) and not for_all and not (for_group and is_of_group)
+    return directory.owner in owners or bool(live.mode & 0o002)
 
 
 def refuse_ties(ties: Ties, control_zone: str) -> Optional[Reason]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ContextManager, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -128,8 +128,8 @@ class DirectoryExchange:
         # As late files: none of another table's directory.
         if manifests.is_of(self.unit.manifest, entries):
             return_staging(self.run.files, entries, self.unit.live)
-        merge_recreated(self.run, self.unit, self.unit.live, expected)
-        return carried
+        is_merged = merge_recreated(self.run, self.unit, self.unit.live, expected)
+        return replace(carried, is_merged=is_merged)
 
     def find_unmerged(self) -> str:
         return next((aside.path for aside in _find_asides(self.run, self.unit) if not self.run.files.remove_empty(aside.path)), "")
@@ -301,22 +301,38 @@ def return_staging(files: Files, entries: Iterable[FileInfo], live: str) -> None
             continue
 
 
-def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional[Mapping[str, int]] = None) -> None:
-    """Merge the directories set aside into another one. A subdirectory whose name is free moves whole, so that its committer finds it.
+def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional[Mapping[str, int]] = None) -> bool:
+    """Merge the directories set aside into another one; whether all were. A subdirectory whose name is free moves whole, so that its
+    committer finds it.
 
     Each entry costs a call. What is so much, in all units of a run, that it would take hours stays aside: no writer puts it at live's place
-    within the gap. So does what more users could read in `target`: the directory may be another table's, which somebody may rename but not
-    read. And so do, if `expected` is given, the files that are left when `target`, which is live, holds these no more.
+    within the gap. So does a directory that is not as open as `target`: it may be another table's, which somebody may rename but not read.
+    And so do, if `expected` is given, the files that are left when `target`, which is live, holds these no more.
     """
-    asides = _find_asides(run, unit)
+    asides, is_all = _find_asides(run, unit), True
     if not asides:
-        return
+        return True
     with nullcontext(None) if expected is None else _staying(run, unit, expected) as still:
         for aside in asides:
-            why = _merge(run, aside, target, still)
+            why = _why_strange(run, unit, aside, target) or _merge(run, aside, target, still)
+            is_all = is_all and not why
             if why:
                 reason = f"{why}; what came to its place while it was away stays there"
                 log.warning("unit=%s step=merge-recreated left path=%r reason=%r", unit.log_field, aside.path, reason)
+    return is_all
+
+
+def _why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str) -> str:
+    """Why what was set aside is not merged, "" if it may be: who may write to the directory around that of a table without partitions can
+    make one of its name, but may not write to the table.
+    """
+    if not aside.is_dir:
+        return "it is a file"
+    if unit.name:
+        return ""
+    there = list(filter(None, map(run.files.stat, dict.fromkeys([target, run.paths.unit("retired", unit.number)]))))
+    is_known = any(eligibility.may_have_made(aside, {one.owner for one in there}, one) for one in there)
+    return "" if is_known else f"{aside.owner}, who made it, may not be one who writes to the table"
 
 
 def _find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
@@ -329,8 +345,6 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> 
     """Why not all was merged, "" if it was. Without recursion: anyone who may write to the table may nest directories deeper than Python's
     stack.
     """
-    if not top.is_dir:
-        return "it is a file"
     into = run.files.stat(target)
     waiting, merged, why = [(top, target, into.file_id if into else 0)], [], ""
     while waiting:
@@ -344,10 +358,10 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> 
         if run.moved_up.number + len(entries) > MOST_LIFTED or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
         with run.files.pinned({source.path: source.file_id, target: target_id}):
-            open_ones = _leave_out_shielded(run.files, source, entries, target)
-            if len(open_ones) < len(entries):
-                why = f"more users could read its files than may list {source.path}"
-            taken = _move_entries(run, open_ones, target, still)
+            if entries and not _is_as_open(run.files, source, target):
+                why = f"more users could reach its files than may list {source.path}"
+                continue
+            taken = _move_entries(run, entries, target, still)
         if taken is None:
             return "somebody has overwritten live"
         same = [(entry, inner) for entry, inner in taken if inner.is_dir and inner.owner == entry.owner]
@@ -359,16 +373,15 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> 
     return why
 
 
-def _leave_out_shielded(files: Files, source: FileInfo, entries: Sequence[FileInfo], target: str) -> Sequence[FileInfo]:
-    """The entries that no more users could read in `target`: all of them if it is closed to the same users as their own directory."""
-    found = [entry for entry in entries if not eligibility.is_shielded(entry, source)]
-    if len(found) == len(entries):
-        return entries
+def _is_as_open(files: Files, source: FileInfo, target: str) -> bool:
+    """Whether whoever reaches files in `target` may list a directory: only then are its files moved there."""
+    if source.mode & 0o055 == 0o055:
+        return True
     known = files.attributes([source.path, target], {source.path: source.file_id})
     own, other = known.get(source.path), known.get(target)
     if own is None or other is None or own.directory_id not in (0, source.file_id):
-        return found
-    return entries if own.acl == other.acl and eligibility.is_as_open(own, other) else found
+        return False
+    return own.acl == other.acl and eligibility.is_as_open(own, other)
 
 
 def _move_entries(

@@ -53,10 +53,13 @@ class Exchanged:
 
 @dataclass(frozen=True)
 class CarriedOver:
-    """The names in live of the late files that were moved there, and those of the ones that stay where the old files went."""
+    """The names in live of the late files that were moved there, and those of the ones that stay where the old files went. `is_merged`: all
+    that others put in live's place meanwhile is in live, too.
+    """
 
     moved: Tuple[str, ...] = ()
     left: Tuple[str, ...] = ()
+    is_merged: bool = True
 
 
 NOTHING_LATE = CarriedOver()
@@ -319,8 +322,10 @@ def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bo
     assert exchange.expected is not None
     carried = NOTHING_LATE if nothing_late else exchange.means.carry_over(exchange.expected)
     if exchange.means.holds(exchange.expected, exchange.means.settle_live()):
-        if carried.left:
-            why = _with_late(Reason(Code.LATE_IN_BACKUP, "live was changed meanwhile", ADVICE), carried.left)
+        unmerged = "" if carried.is_merged else exchange.means.find_unmerged()
+        if carried.left or unmerged:
+            why = Reason(Code.LATE_IN_BACKUP, f"not all that came during the {exchange.words.after} is in live", ADVICE)
+            why = _with_unmerged(_with_late(why, carried.left) if carried.left else why, unmerged)
             return UnitResult(exchange.unit, Outcome.MISPLACED, exchange.certificate, gap_ms, carried.moved, why, has_backup=True)
         return UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, carried.moved)
     # Somebody has overwritten the unit since: its old rows must never come back.
@@ -344,4 +349,6 @@ def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Op
     exchange.cancel()
     if lift:
         exchange.means.settle_live()
+    if outcome is Outcome.PUT_BACK:
+        why = _with_unmerged(why, exchange.means.find_unmerged())
     return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why)

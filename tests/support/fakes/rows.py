@@ -210,7 +210,7 @@ class FakeRows:
         return (tuple(sorted(rows)) if batch.sort_columns else rows), ""
 
     def _path(self, batch: StageBatch, unit: UnitNumber, number: int) -> str:
-        name = f"part-{number:05d}-{batch.run}-{names.base(batch.target)}.{batch.format}"
+        name = names.output_name(number, batch.run, batch.target, batch.format)
         return names.join(batch.target, f"{names.UNIT_COLUMN}={unit}", name)
 
     def _footers(self, files: Sequence[FileInfo], by_identity: bool) -> UnitFooters:
