@@ -40,8 +40,6 @@ MINE, THEIRS = "sales.events", "sales.orders"
 TENANT, OTHER = "loader", "alice"
 UNITS = {True: ["dt=1", "dt=2"], False: [""]}
 HOUR_MS = 3_600_000
-# A file that goes from a control directory to its table; if that is beside it, by path: test_found_in_disorder.py.
-ONE_FILE = re.compile(r"rename_exact \S+/(retired|held|recreated)/u\d[^/ ]*/\S+ ")
 CONTROL, TAKEN_OVER = ".hivekeeper", re.compile(r"\.t\d+(?=/|$)")
 ROUNDS = 4
 # How often somebody acts before a call.
@@ -68,8 +66,7 @@ class Lives:
         self.chance, self.count, self.calls, self.what = 0.0, 0, 0, ""
         self.codes: List[Tuple[str, str, Exit, str]] = []
         self.world.catalog.homes["sales"] = HOME
-        # Of other lengths, or a rollback takes the files of one for those of the other: test_found_in_disorder.py.
-        self.mine, self.theirs = self.make(MINE, 5, TENANT, 0o755, 1000), self.make(THEIRS, 6, OTHER, 0o700, 1111)
+        self.mine, self.theirs = self.make(MINE, 5, TENANT, 0o755), self.make(THEIRS, 6, OTHER, 0o700)
         own(self.space.directory(HOME), "hive", "hive", self.home_mode)
         self.expected = self.world.rows_of(THEIRS)
         self.known = rows_of_all_parts(self.world)
@@ -78,11 +75,11 @@ class Lives:
             self.run(self.mine, Desk.compact)
         report_calls(self.world, self.call)
 
-    def make(self, full_name: str, create_time: int, owner: str, mode: int, length: int) -> Desk:
+    def make(self, full_name: str, create_time: int, owner: str, mode: int) -> Desk:
         columns = ["dt"] if self.random.random() < 0.6 else []
         kind = self.random.choice(self.kinds)
         table = a_table(columns, name=full_name.partition(".")[2], create_time=1_767_200_000 + create_time, kind=kind)
-        self.world.add_table(table, {unit: [length] * 3 for unit in UNITS[bool(columns)]})
+        self.world.add_table(table, {unit: [1000] * 3 for unit in UNITS[bool(columns)]})
         directory = names.join(table.location, UNITS[bool(columns)][0]).rstrip("/")
         self.world.add_file(f"{directory}/large.parquet", [f"{full_name} large"], 100 << 20)
         own_tree(self.space, table.location, owner, owner, mode)
@@ -204,7 +201,9 @@ class Lives:
         found: Dict[str, object] = {}
         for top in sorted(self.tops(desk)):
             for path, node in [(top, self.space.find(top)), *self.space.walk(top)]:
-                if node is not None and is_lasting(path, node):
+                # Control directories that one's own command makes in the other table's directory, if that is in the place just then.
+                is_stray = not self.world.table(desk.table).partitioned and f"{desk.live()}/{CONTROL}/" in f"{path}/"
+                if node is not None and is_lasting(path, node) and not is_stray:
                     found[TAKEN_OVER.sub("", path)] = (node.id, node.attributes, node.content, node.length)
         catalog = self.world.catalog
         for name, table in catalog.tables.items():
@@ -310,11 +309,7 @@ class TenantLives(Lives):
 
     def rename_own(self) -> object:
         source, target = self.some_place(), self.free_name()
-        return source and not self.is_found_already(source, target) and self.user.rename(source, target)
-
-    def is_found_already(self, source: str, target: str) -> bool:
-        """test_found_in_disorder.py: files in a directory that is put in the place of the other table's while that is away."""
-        return target == self.theirs.live() and self.is_directory(source)
+        return source and self.user.rename(source, target)
 
     def exchange_own(self) -> object:
         one, other = self.some_place(), self.some_place()
@@ -336,7 +331,7 @@ class TenantLives(Lives):
         if not missing:
             return False
         source = self.some_place() if self.random.random() < 0.5 else ""
-        if source and not self.is_found_already(source, missing[0]):
+        if source:
             return self.user.rename(source, missing[0])
         return self.user.make_directory(missing[0], self.random.choice([0o755, 0o777, 0o700]))
 
@@ -483,21 +478,10 @@ class MoverLives(TenantLives):
         self.lent = {path: node for path, node in ((path, self.space.find(path)) for path in sorted(paths)) if node is not None}
         super().command(desk)
 
-    def commands(self) -> List[Callable[[Desk], Any]]:
-        """Without `backup`, which writes to another table's log: test_found_in_disorder.py."""
-        return [act for act in super().commands() if act is not Desk.backup]
-
     def end(self) -> None:
         self.give_back()
         self.lent = {}
         super().end()
-
-    def settle(self) -> None:
-        """A cleanup brings late rows to live that were left aside without a word: test_found_in_disorder.py."""
-        self.end()
-        self.run(self.theirs, Desk.recover)
-        self.run(self.theirs, Desk.cleanup)
-        super().settle()
 
     def disturb(self) -> None:
         if self.random.random() < 0.5:
@@ -511,17 +495,9 @@ class MoverLives(TenantLives):
             return False
         path, mine = self.random.choice(paths), [self.mine.live(), self.mine.control.top, self.some_place()]
         other, is_exchanged = (self.random.choice(mine), True) if self.random.random() < 0.6 else (self.free_name(), False)
-        if not other or self.is_lifted_already(path, other):
+        if not other:
             return False
         return self.user.exchange(path, other) if is_exchanged else self.user.rename(path, other)
-
-    def is_lifted_already(self, path: str, target: str) -> bool:
-        """test_found_in_disorder.py: what comes to a unit's place: a control directory, whose log is moved up, and in the gap any
-        directory, which is merged; and where one file goes to the directory of a table.
-        """
-        units = {self.mine.live(), *(one.location for one in self.world.partitions(self.mine.table).values())}
-        is_lifted = target in units and (CONTROL in names.base(path) or self.space.find(target) is None)
-        return is_lifted or ONE_FILE.match(self.what) is not None
 
     def give_back(self) -> None:
         """The control directory that is there by now stays, if rows are in it: they are lost with it (docs/permissions.md)."""
@@ -532,7 +508,8 @@ class MoverLives(TenantLives):
             where = next((at for at, found in self.space.walk("hdfs://nn") if found is node), "")
             assert where, f"{path} is nowhere"
             self.count += 1
-            aside = names.join(HOME, f".aside-{self.count}")
+            # Where the tenant may not rename it.
+            aside = names.join(names.parent(HOME), f".aside-{self.count}")
             is_inside = f"{where}/".startswith(f"{path}/")
             is_needed = self.at_work is self.theirs and not is_inside and any(is_of(THEIRS, row) for row in self.rows_below(path))
             if there is not None and path == self.theirs.control.top and is_needed:
@@ -561,8 +538,6 @@ class AccidentLives(Lives):
         self.chance /= 2
 
     def disturb(self) -> None:
-        if ONE_FILE.match(self.what):
-            return
         if self.exchanged:
             self.change_back()
         else:
@@ -589,21 +564,18 @@ class AccidentLives(Lives):
             self.run(desk, Desk.recover)
         self.change_back()
         super().settle()
-        # Late rows may have been left aside without a word: test_found_in_disorder.py.
-        for desk in (self.mine, self.theirs):
-            self.run(desk, Desk.recover)
-            self.run(desk, Desk.cleanup)
         self.require_rows()
 
     def require_rows(self) -> None:
         assert self.known <= rows_of_all_parts(self.world), "rows are lost"
         hidden = set(self.known)
+        told = [code for _, _, code, why in self.codes if why != "killed" and code is not Exit.DONE]
         for desk in (self.mine, self.theirs):
             shown = self.world.rows_of(desk.table)
-            assert not [row for row in shown if not is_of(desk.table, row)], "rows of one table are shown in the other"
+            strange = [row for row in shown if not is_of(desk.table, row)]
+            assert told or not strange, "rows of one table are shown in the other, and nobody was told"
             assert not [row for row, times in shown.items() if times > 1], "rows are doubled"
             hidden -= set(shown)
-        told = [code for _, _, code, why in self.codes if why != "killed" and code is not Exit.DONE]
         assert told or not hidden, "rows are hidden, and nobody was told"
 
 

@@ -276,12 +276,13 @@ def find_committed(live: Snapshot) -> Tuple[FileInfo, ...]:
     """The directories in a unit's directory that a committer may have renamed into it, having taken it for its target.
 
     None where another engine keeps files: its directories say which rows are there, in which version. And none beside no data file at all:
-    a committer's rename goes into live because something is there. What has only directories may be another table, and what has a lock and
-    a log a control directory, that somebody has put in its place.
+    a committer's rename goes into live because something is there. What has only directories may be another table, and what has a lock
+    beside a log or runs a control directory, that somebody has put in its place.
     """
     present = {entry.name for entry in live.entries}
     is_other = bool(present & _FOREIGN) or any(entry.is_dir and entry.name.startswith(ACID_DIRECTORIES) for entry in live.entries)
-    if is_other or present >= {"lock", "log", "runs"} or not any(map(_is_complete_data, live.entries)):
+    is_control = "lock" in present and not present.isdisjoint(["log", "runs"])
+    if is_other or is_control or not any(map(_is_complete_data, live.entries)):
         return ()
     unlike = (names.is_hidden, names.is_writer_mark, names.is_hive_subdirectory)
     return tuple(entry for entry in live.entries if entry.is_dir and not any(known(entry.name) for known in unlike))
