@@ -201,8 +201,9 @@ class Lives:
         found: Dict[str, object] = {}
         for top in sorted(self.tops(desk)):
             for path, node in [(top, self.space.find(top)), *self.space.walk(top)]:
-                # Control directories that one's own command makes in the other table's directory, if that is in the place just then.
-                is_stray = not self.world.table(desk.table).partitioned and f"{desk.live()}/{CONTROL}/" in f"{path}/"
+                # A control directory that a command on the tenant's table makes in one of the other's that is in the place of its own.
+                inner = names.join(top, CONTROL)
+                is_stray = inner != desk.control.top and f"{path}/".startswith(f"{inner}/")
                 if node is not None and is_lasting(path, node) and not is_stray:
                     found[TAKEN_OVER.sub("", path)] = (node.id, node.attributes, node.content, node.length)
         catalog = self.world.catalog

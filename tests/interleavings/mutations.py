@@ -38,12 +38,7 @@ MUTATIONS = {
     "looking for late files among those that were checked": Mutation(
         DIRECTORIES, "nothing_late=self._is_long_settled(checked)", "nothing_late=True", "append"
     ),
-    "merging what was set aside": Mutation(
-        DIRECTORIES,
-        "        merge_recreated(self.run, self.unit, self.unit.live, expected)\n",
-        "",
-        "append",
-    ),
+    "merging what was set aside": Mutation(DIRECTORIES, "merge_recreated(self.run, self.unit, self.unit.live, expected)", "True", "append"),
     "merging before a put-back": Mutation(
         DIRECTORIES,
         "                    merge_recreated(self.run, self.unit, source)\n",
