@@ -65,15 +65,15 @@ def hold_settled(
 ) -> Iterator[Lock]:
     """Keep the table's lock for the body, after settling interrupted runs. `every`: look through the directories of all runs.
 
-    Raises NeedsInvestigation if one cannot be settled because the table, or a right, is refused: a run over a database passes over refused
-    tables, but not while readers may miss a partition.
+    Raises NeedsInvestigation if one cannot be settled because the table, or a right, is refused while a unit may be away: a run over a
+    database passes over refused tables, but not then.
     """
     with ExitStack() as held:
         try:
             lock = held.enter_context(table_lock.hold_table(cluster, table, control, run, settings))
             settle_table(cluster, table, control, lock, run, every)
         except (Refused, NoPermission) as error:
-            if _is_interrupted(cluster, control):
+            if _is_left_away(cluster, control):
                 raise _unsettled(table, error) from error
             raise
         yield lock
@@ -94,16 +94,22 @@ def settle_unfit(cluster: Cluster, table: Table, run: RunId, settings: Settings)
         return
     if control is None or not cluster.files.look([control.runs], 0)[control.runs].exists:
         return
-    ownership.require_own_records(cluster, table, control, settings.trusted_owners)
+    try:
+        ownership.require_own_records(cluster, table, control, settings.trusted_owners)
+    except NeedsInvestigation as error:
+        # Somebody else runs the commands on this table.
+        log.info("table=%s step=find-records failed reason=%r", table.full_name, str(error))
+        return
     if run_directory.find_unfinished(cluster, control):
         with hold_settled(cluster, table, control, run, settings):
             pass
 
 
-def _is_interrupted(cluster: Cluster, control: ControlPaths) -> bool:
-    """Whether there is an unfinished run, as far as can be seen."""
+def _is_left_away(cluster: Cluster, control: ControlPaths) -> bool:
+    """Whether an unfinished run has taken units out of live, as far as can be seen: readers may miss one of them."""
     try:
-        return bool(run_directory.find_unfinished(cluster, control))
+        aside = [f"{control.runs}/{directory}/retired" for directory in run_directory.find_unfinished(cluster, control)]
+        return any(seen.entries for seen in cluster.files.look(aside, 1 + len(aside)).values())
     except (FilesError, HivekeeperError):
         return False
 

@@ -199,8 +199,9 @@ def _plain(unit: PlannedUnit, outcome: Outcome) -> UnitOutcome:
         # The old files come back as one.
         older = 1
     sizes = [sum(file.length for file in files) for files in (unit.manifest, unit.expected)]
-    assert unit.backup is not None
-    return UnitOutcome(unit.name, outcome, newer, sizes[0], older, sizes[1], of_run=unit.backup.run)
+    # What could not be rolled back, as its place is another table's by now, is a backup of this run.
+    of_run = unit.backup.run if unit.backup else ""
+    return UnitOutcome(unit.name, outcome, newer, sizes[0], older, sizes[1], of_run=of_run)
 
 
 def _outcome(unit: UnitResult) -> UnitOutcome:

@@ -313,6 +313,16 @@ def may_have_made(directory: FileInfo, owners: Container[str], live: FileInfo) -
     return directory.owner in owners or bool(live.mode & 0o002)
 
 
+def is_shielded(entry: FileInfo, directory: FileInfo) -> bool:
+    """Whether a directory may keep users away from an entry of it that they could read in another one. Named users of an ACL count as the
+    group.
+    """
+    for_group = directory.mode & 0o050 == 0o050
+    for_all = for_group and directory.mode & 0o005 == 0o005
+    is_of_group = not entry.mode & 0o005 and entry.group == directory.group
+    return bool(entry.mode & 0o055) and not for_all and not (for_group and is_of_group)
+
+
 def refuse_ties(ties: Ties, control_zone: str) -> Optional[Reason]:
     """Why a unit's directory must not be renamed. `control_zone`: the encryption zone where the new files will be written."""
     leave_out = "leave the unit out with --where, or the table out of the selection"

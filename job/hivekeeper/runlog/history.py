@@ -51,7 +51,8 @@ class Effect:
     counted: Optional[Tuple[int, int]] = None
 
     def without_files(self) -> Effect:
-        return replace(self, before=(), after=(), whole=False, counted=(self.backup_files, self.backup_bytes))
+        """For an answer, which does not show the place of live either: that may be as long as 4,000 characters."""
+        return replace(self, live="", before=(), after=(), whole=False, counted=(self.backup_files, self.backup_bytes))
 
     @property
     def key(self) -> UnitKey:
@@ -144,7 +145,9 @@ class LoggedRun:
     expired: bool = False
 
     def without_files(self) -> LoggedRun:
-        return replace(self, effects=tuple(effect.without_files() for effect in self.effects))
+        """As Effect's."""
+        units = tuple(replace(unit, live="") for unit in self.units)
+        return replace(self, units=units, effects=tuple(effect.without_files() for effect in self.effects))
 
     def without_units(self) -> LoggedRun:
         """What is told of a run as a whole."""

@@ -54,7 +54,7 @@ class DirectoryExchange:
         return cls(run, unit, run.paths.unit(incoming_state, unit.number), run.paths.unit("retired", unit.number))
 
     def at_place(self) -> ContextManager[None]:
-        return self.run.at_place(self.unit.live)
+        return self.run.at_place()
 
     def find_moved(self) -> Optional[Unit]:
         """What was on its way is not in live, so it cannot have gone along."""
@@ -80,7 +80,7 @@ class DirectoryExchange:
                 raise SourceMissing(self.left)
         why = look_at_leaving(self.run, self.unit, checked, left)
         if why:
-            self._bring_back()
+            self._bring_back(is_own=left.file_id == checked.seen[live].file_id)
         else:
             self.bring_in()
         return Exchanged(why)
@@ -115,7 +115,10 @@ class DirectoryExchange:
         self._bring(self.incoming)
 
     def put_back(self) -> Tuple[ManifestFile, ...]:
-        self._bring_back()
+        entries = self.run.files.look([self.left], self.run.most_listed([self.unit]))[self.left].entries
+        # Who overwrites it may have emptied it.
+        is_emptied = all(names.is_hidden(entry.name) for entry in entries)
+        self._bring_back(is_emptied or manifests.is_of(self.unit.manifest, entries))
         return ()
 
     def keep_departed(self) -> Tuple[ManifestFile, ...]:
@@ -151,14 +154,12 @@ class DirectoryExchange:
         if why:
             raise too_many(self.run, self.unit, why)
 
-    def _bring_back(self) -> None:
+    def _bring_back(self, is_own: bool) -> None:
         """Rename what left live back to it, after what was set aside is merged into it: a committer that sees only part of its tasks'
         output would commit without an error; one that finds no directory fails. Never merge into `ready`, which a later put-back deletes.
 
-        Nothing is merged into another table's directory, which somebody may have renamed to live before it left.
+        Nor into one that is not the unit's own: somebody may have renamed another table's directory to live before it left.
         """
-        entries = self.run.files.look([self.left], self.run.most_listed([self.unit]))[self.left].entries
-        is_own = manifests.is_of(self.unit.manifest, entries)
         if is_own:
             merge_recreated(self.run, self.unit, self.left)
         self._bring(self.left, with_recreated=is_own)
@@ -358,10 +359,10 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> 
         if run.moved_up.number + len(entries) > MOST_LIFTED or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
         with run.files.pinned({source.path: source.file_id, target: target_id}):
-            if entries and not _is_as_open(run.files, source, target):
+            open_ones = _leave_out_closed(run.files, source, entries, target)
+            if len(open_ones) < len(entries):
                 why = f"more users could reach its files than may list {source.path}"
-                continue
-            taken = _move_entries(run, entries, target, still)
+            taken = _move_entries(run, open_ones, target, still)
         if taken is None:
             return "somebody has overwritten live"
         same = [(entry, inner) for entry, inner in taken if inner.is_dir and inner.owner == entry.owner]
@@ -373,15 +374,19 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> 
     return why
 
 
-def _is_as_open(files: Files, source: FileInfo, target: str) -> bool:
-    """Whether whoever reaches files in `target` may list a directory: only then are its files moved there."""
-    if source.mode & 0o055 == 0o055:
-        return True
+def _leave_out_closed(files: Files, source: FileInfo, entries: Sequence[FileInfo], target: str) -> Sequence[FileInfo]:
+    """The entries that no more users could reach in `target`: all of a directory that is as open; of one with the same owner those that no
+    more users could read there; of another owner none, as whoever may write to `target` could delete them.
+    """
+    if source.mode & 0o055 == 0o055 or not entries:
+        return entries
     known = files.attributes([source.path, target], {source.path: source.file_id})
     own, other = known.get(source.path), known.get(target)
-    if own is None or other is None or own.directory_id not in (0, source.file_id):
-        return False
-    return own.acl == other.acl and eligibility.is_as_open(own, other)
+    if own is None or other is None or own.directory_id not in (0, source.file_id) or own.owner != other.owner:
+        return ()
+    if own.acl == other.acl and eligibility.is_as_open(own, other):
+        return entries
+    return [entry for entry in entries if not eligibility.is_shielded(entry, source)]
 
 
 def _move_entries(
@@ -403,7 +408,10 @@ def _move_entries(
             run.files.rename_exact(entry.path, inner)
         except TargetExists:
             found = run.files.stat(inner)
-            taken += [(entry, found)] if found else []
+            if found is None:
+                # It has gone since.
+                raise SourceMissing(inner) from None
+            taken.append((entry, found))
     return taken
 
 

@@ -349,6 +349,7 @@ def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Op
     exchange.cancel()
     if lift:
         exchange.means.settle_live()
-    if outcome is Outcome.PUT_BACK:
-        why = _with_unmerged(why, exchange.means.find_unmerged())
+    unmerged = exchange.means.find_unmerged() if outcome is Outcome.PUT_BACK else ""
+    if unmerged:
+        outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=ADVICE)
     return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why)

@@ -15,7 +15,6 @@ from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refus
 from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
 from hivekeeper.plan import recover
-from hivekeeper.plan.eligibility import is_below
 from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
@@ -102,15 +101,15 @@ class Run:
         return self.whereabouts.find(self.files, self.cluster.clock, self.table.location, file_id, former)
 
     @contextmanager
-    def at_place(self, live: str) -> Iterator[None]:
-        """While it lasts, a unit's directory is found in the directory that was around it: whoever may rename that one could have another
-        table's directory of the same name taken out of it, or files put into that.
+    def at_place(self) -> Iterator[None]:
+        """While it lasts, what is below the directory around the control directory is found in the one that it was when the lock was taken:
+        whoever may rename that could have another table's directory of the same name taken out of it, or files put into that.
+
+        Not the directories between: Hive moves one that has become empty to the trash, and with its id what is put into it goes there.
         """
-        top, around = names.parent(self.control.top), names.parent(live)
+        top = names.parent(self.control.top)
         with self.files.pinned({top: self.files.id_around(self.control.top)}):
-            found = self.files.stat(around) if around != top and is_below(around, top) else None
-            with self.files.pinned({around: found.file_id} if found else {}):
-                yield
+            yield
 
     def most_listed(self, units: Iterable[PlannedUnit]) -> int:
         """How many entries of these units' directories are listed at once: so many may be only a part.

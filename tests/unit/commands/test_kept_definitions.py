@@ -15,6 +15,7 @@ from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.analyze_image import analyze_image
 from hivekeeper.commands.backup import back_up
 from hivekeeper.commands.compact_swap import compact_swap
+from hivekeeper.commands.history import View, show_history
 from hivekeeper.model import Column, Selection, Storage, Table
 from hivekeeper.ports import Beside
 from hivekeeper.report import document
@@ -108,6 +109,27 @@ def test_a_result_does_not_hold_the_long_locations_of_the_partitions_of_all_tabl
     result = run(from_an_image(tmp_path) if command is analyze_image else command, with_long_locations(tables, partitions))
     assert len(result.tables) == tables
     assert len(repr(result)) < tables * partitions * 4000 / 2, f"{len(repr(result)):,} characters"
+
+
+def test_backups_and_logs_hold_no_long_locations_of_all_tables():
+    """They show none, and a table has as many backups of each partition as a rule keeps, and a log of a year."""
+    world = World()
+    for number in range(3):
+        table = a_table(["dt"], name=f"t{number}", location=f"hdfs://nn/warehouse/sales.db/t{number}")
+        long = "/".join(["x" * 200] * 15)
+        world.add_table(table, {})
+        for at in range(5):
+            place = f"{table.location}/{long}/dt={at}"
+            world.catalog.add_partition(table.full_name, a_partition(f"dt={at}", place, table.storage))
+            for nth in range(3):
+                world.add_file(f"{place}/p{nth}.parquet", [f"{number} {at} {nth}"])
+    world.files.namespace.advance(3_600_000)
+    context = a_context(world.cluster, EVERYTHING, RUN, replace(QUIET, cleanup_after=True))
+    backups = [one.backup for table in compact_swap(context).tables for one in table.backups]
+    logged = [entry for table in show_history(a_context(world.cluster, EVERYTHING, RUN), View()).tables for entry in table.log]
+    assert len(backups) == len(logged) == 3
+    assert len(repr(backups)) < 15 * 2000
+    assert len(repr(logged)) < 15 * 2000
 
 
 def test_neither_the_catalogue_nor_a_document_names_a_part_of_a_location_as_the_place(monkeypatch):

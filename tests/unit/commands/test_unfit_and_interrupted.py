@@ -144,3 +144,35 @@ def test_the_lock_is_not_taken_where_nothing_was_interrupted():
     desk.world.files.before_step = lambda what: steps.update([what.partition(" ")[0]])
     assert outcome_of(run_on_database(desk, where="dt = '3'"), desk).problem.code is Code.SKIP_PROPERTY
     assert (desk.world.picture(), steps) == (before, Counter())
+
+
+def test_a_table_that_its_owner_compacts_as_another_user_and_has_others_skip_is_passed_over():
+    """All runs are finished; only the records belong to the owner's own user."""
+    desk = Desk(a_world())
+    desk.compact()
+    for path in (desk.control.top, desk.control.log, desk.control.runs):
+        node = desk.world.files.namespace.find(path)
+        node.attributes = replace(node.attributes, owner="team")
+    change(desk, parameters={"hivekeeper.skip": "true"})
+    result = run_on_database(desk)
+    table = outcome_of(result, desk)
+    assert (table.problem.code, result.code) == (Code.SKIP_PROPERTY, Exit.DONE)
+
+
+@pytest.mark.parametrize("words", [["/plan.json"], ["put ", "/stage/"]])
+def test_a_run_that_died_before_it_touched_live_is_no_reason_for_7_each_night_where_a_right_is_missing(monkeypatch, words):
+    """No unit left its place: the run's directory has no plan, or `retired` is empty. Then somebody took this user's right to
+    write away.
+    """
+    desk = Desk(a_world())
+    before = desk.world.rows_of(desk.table)
+    desk.kill_before(words, desk.compact)
+    assert desk.world.rows_of(desk.table) == before
+
+    def refuse(*_args):
+        raise NoPermission("no")
+
+    monkeypatch.setattr(desk.world.files, "hold", refuse)
+    result = run_on_database(desk)
+    table = outcome_of(result, desk)
+    assert (table.problem.code, result.code) == (Code.NO_PERMISSION, Exit.DONE)

@@ -239,3 +239,28 @@ def test_files_with_offsets_in_their_names_keep_them(name):
 @pytest.mark.parametrize("name", ["part-00000-1f0c.parquet", "a+b.parquet", "t+0+1.parquet", "t+0+1+x.parquet", "+0+1+2", "000000_0"])
 def test_other_names_hold_no_offsets(name):
     assert eligibility.refuse_offset_names([a_file(name)]) is None
+
+
+SOME_BITS = [0o0, 0o1, 0o4, 0o5, 0o7]
+
+
+def rights_of(entry, groups):
+    """What a user who is not the owner may do, in these groups."""
+    return (entry.mode >> 3 if entry.group in groups else entry.mode) & 0o7
+
+
+def test_whoever_may_read_an_entry_that_moves_to_another_directory_could_read_it_where_it_was():
+    modes = [0o700 | group << 3 | other for group in SOME_BITS for other in SOME_BITS]
+    for mode, mode_of_entry, group in itertools.product(modes, modes, ["hr", "etl"]):
+        directory = a_directory("moved")._replace(mode=mode, group="hr")
+        entry = a_file("part-0", mode=mode_of_entry, group=group)
+        users = [set(), {"hr"}, {"etl"}, {"hr", "etl"}]
+        gain = [groups for groups in users if rights_of(entry, groups) & 0o5 and rights_of(directory, groups) & 0o5 != 0o5]
+        assert eligibility.is_shielded(entry, directory) or not gain
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o027, 0o077])
+def test_what_a_writer_makes_with_any_umask_is_not_shielded_by_its_own_directory(umask):
+    directory = a_directory("moved")._replace(mode=0o777 & ~umask, group="hr")
+    assert not eligibility.is_shielded(a_file("part-0", mode=0o666 & ~umask, group="hr"), directory)
+    assert not eligibility.is_shielded(a_directory("_temporary")._replace(mode=0o777 & ~umask, group="hr"), directory)
