@@ -28,26 +28,29 @@ LOOK = "why = look_at_leaving(self.run, self.unit, checked, left)"
 LOOK_OF_RECOVERY = "why = manifests.judge(exchange.unit.manifest, picture.departed).why"
 OBJECTION = "why = checked.why or exchange.object_to(checked.incoming)"
 MACHINE, DIRECTORIES, JOINS = "steps/exchange.py", "steps/directory_exchange.py", "steps/concat_exchange.py"
+ARRIVALS = "steps/arrivals.py"
 
 MUTATIONS = {
     "the look after the first rename": Mutation(DIRECTORIES, LOOK, 'why = ""', "append slowly"),
     "the check before it": Mutation(MACHINE, OBJECTION, "why = exchange.object_to(checked.incoming)", "overwrite files"),
     "carrying over": Mutation(
-        DIRECTORIES, "carried = move_late(self.run, self.unit, entries, expected)", "carried = CarriedOver()", "append"
+        DIRECTORIES, "carried = arrivals.move_late(self.run, self.unit, entries, expected)", "carried = CarriedOver()", "append"
     ),
     "looking for late files among those that were checked": Mutation(
         DIRECTORIES, "nothing_late=self._is_long_settled(checked)", "nothing_late=True", "append"
     ),
-    "merging what was set aside": Mutation(DIRECTORIES, "merge_recreated(self.run, self.unit, self.unit.live, expected)", "True", "append"),
+    "merging what was set aside": Mutation(
+        DIRECTORIES, "arrivals.merge_recreated(self.run, self.unit, self.unit.live, expected)", "True", "append"
+    ),
     "merging before a put-back": Mutation(
         DIRECTORIES,
-        "                    merge_recreated(self.run, self.unit, source)\n",
+        "                    arrivals.merge_recreated(self.run, self.unit, source)\n",
         "                    pass\n",
         "append, overwrite files",
     ),
     "merging before the put-back of a recovery": Mutation(
         DIRECTORIES,
-        "            merge_recreated(self.run, self.unit, self.left)\n",
+        "            arrivals.merge_recreated(self.run, self.unit, self.left)\n",
         "            pass\n",
         "append, overwrite files",
         most=1,
@@ -60,7 +63,7 @@ MUTATIONS = {
         DIRECTORIES, "                set_aside(self.run, self.unit)\n", "                raise\n", "append"
     ),
     "lifting a nested directory": Mutation(
-        DIRECTORIES,
+        ARRIVALS,
         "    return {place: seen[place].entries for place in same if eligibility.holds_only_data(seen[place])}\n",
         "    return {}\n",
         "committer beside",

@@ -14,7 +14,6 @@ import os
 import pwd
 import re
 import sys
-import threading
 import time
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
@@ -83,10 +82,10 @@ class HadoopFiles:
         self._spelling: Dict[str, str] = {}
         # The ids of directories with a lock that is held.
         self._held: Dict[str, int] = {}
-        # Of the directories that these were in, and of those that are pinned: the last one counts.
+        # Of the directories that these were in.
         self._around: Dict[str, int] = {}
-        self._pins: Dict[str, Tuple[int, ...]] = {}
-        self._pinning = threading.Lock()
+        # Of those that are pinned, by each block that pins some: the last one counts.
+        self._pins: Dict[object, Mapping[str, int]] = {}
         self._trusted = json.dumps(_trusted_file_systems(gateway))
         self._foreign: Dict[str, bool] = {}
 
@@ -141,22 +140,12 @@ class HadoopFiles:
 
     @contextmanager
     def pinned(self, directories: Mapping[str, int]) -> Iterator[None]:
-        pins = [(path, file_id) for path, file_id in directories.items() if file_id and self._is_found_by_id(path)]
-        with self._pinning:
-            for path, file_id in pins:
-                self._pins[path] = (*self._pins.get(path, ()), file_id)
+        block = object()
+        self._pins[block] = {path: file_id for path, file_id in directories.items() if file_id and self._is_found_by_id(path)}
         try:
             yield
         finally:
-            with self._pinning:
-                for path, file_id in pins:
-                    left = list(self._pins[path])
-                    left.reverse()
-                    left.remove(file_id)
-                    left.reverse()
-                    self._pins[path] = tuple(left)
-                    if not left:
-                        del self._pins[path]
+            del self._pins[block]
 
     def make_directory(self, path: str) -> None:
         self._ask_named(self._directories.make, path)
@@ -369,7 +358,9 @@ class HadoopFiles:
     def _find(self, path: str, near: str) -> str:
         """The path from the id of the nearest directory that is `near` or around it."""
         # A job that asks may run beside a cleanup, which takes and releases the locks of other tables.
-        server, ids = names.server_of(path), {**dict(self._held), **{pinned: pins[-1] for pinned, pins in dict(self._pins).items()}}
+        server, ids = names.server_of(path), dict(self._held)
+        for pins in list(self._pins.values()):
+            ids.update(pins)
         around = [directory for directory, id in ids.items() if id and f"{near}/".startswith(f"{directory}/")]
         if not around or not server.startswith("hdfs:"):
             return path

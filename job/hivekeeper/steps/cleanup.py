@@ -22,9 +22,9 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
+from hivekeeper.steps.arrivals import move_late
 from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.cut import cut_off
-from hivekeeper.steps.directory_exchange import move_late
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.run_directory import Run, fenced, require_lock

@@ -22,8 +22,8 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.joins import length_of
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
+from hivekeeper.steps.arrivals import move_file
 from hivekeeper.steps.checks import Checked, check_often
-from hivekeeper.steps.directory_exchange import move_file
 from hivekeeper.steps.exchange import NOTHING_LATE, CarriedOver, Exchanged, Picture
 from hivekeeper.steps.joined_unit import JoinedUnit
 from hivekeeper.steps.run_directory import Run, require_own_directory

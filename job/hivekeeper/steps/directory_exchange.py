@@ -1,41 +1,33 @@
 """Exchange the directory of one unit by renames: live → retired, a check there, incoming → live.
 
-Files are only renamed, never over another one; only empty directories are deleted. A directory keeps its id and time when it is
-renamed (measured on HDFS 3.3.6), so the check after the first rename is one call.
+Nothing is deleted. A directory keeps its id and time when it is renamed (measured on HDFS 3.3.6), so the check after the first rename is
+one call.
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import ContextManager, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import ContextManager, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.errors import NeedsInvestigation
-from hivekeeper.model import FileInfo, Snapshot, Unit
+from hivekeeper.model import FileInfo, Unit
 from hivekeeper.plan import eligibility
-from hivekeeper.ports import Files, MetastoreUnavailable, SourceMissing, TargetExists
+from hivekeeper.ports import MetastoreUnavailable, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
+from hivekeeper.steps import arrivals
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
-from hivekeeper.steps.leftovers import look_inside, without_empty_staging
+from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.run_directory import Run, fenced, is_gone
 from hivekeeper.steps.unfinished import needs_investigation, too_many
 
 log = logging.getLogger(__name__)
 
 MOST_ASIDES = 100
-# Each costs two calls or one, without a pause, and anyone who may write to the table may have made a million.
-MOST_LIFTED_DIRECTORIES, MOST_LIFTED = 10_000, 100_000
-# That are tried for a file.
-MOST_NAMES = 8
-# By default a NameNode tells so many names at once (dfs.ls.limit).
-LISTED_IN_ONE_CALL = 1000
 # How far a NameNode's clock may go back without a file being overlooked.
 MOST_MS_BACK = 60_000
 
@@ -127,15 +119,15 @@ class DirectoryExchange:
     def carry_over(self, expected: Mapping[str, int]) -> CarriedOver:
         entries = self.run.files.look([self.left], self.run.most_listed([self.unit]))[self.left].entries
         self._require_whole(len(entries))
-        carried = move_late(self.run, self.unit, entries, expected)
+        carried = arrivals.move_late(self.run, self.unit, entries, expected)
         # As late files: none of another table's directory.
         if manifests.is_of(self.unit.manifest, entries):
-            return_staging(self.run.files, entries, self.unit.live)
-        is_merged = merge_recreated(self.run, self.unit, self.unit.live, expected)
+            arrivals.return_staging(self.run.files, entries, self.unit.live)
+        is_merged = arrivals.merge_recreated(self.run, self.unit, self.unit.live, expected)
         return replace(carried, is_merged=is_merged)
 
     def find_unmerged(self) -> str:
-        return next((aside.path for aside in _find_asides(self.run, self.unit) if not self.run.files.remove_empty(aside.path)), "")
+        return next((aside.path for aside in arrivals.find_asides(self.run, self.unit) if not self.run.files.remove_empty(aside.path)), "")
 
     def settle_live(self) -> Tuple[FileInfo, ...]:
         live = self.unit.live
@@ -143,8 +135,8 @@ class DirectoryExchange:
         # A table may have become another engine's since it was exchanged first.
         if why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
             return seen.entries
-        room = MOST_LIFTED - self.run.moved_up.number
-        entries, moved = lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), room)
+        room = arrivals.MOST_LIFTED - self.run.moved_up.number
+        entries, moved = arrivals.lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), room)
         self.run.moved_up.number += moved
         return entries
 
@@ -161,7 +153,7 @@ class DirectoryExchange:
         Nor into one that is not the unit's own: somebody may have renamed another table's directory to live before it left.
         """
         if is_own:
-            merge_recreated(self.run, self.unit, self.left)
+            arrivals.merge_recreated(self.run, self.unit, self.left)
         self._bring(self.left, with_recreated=is_own)
 
     def _bring(self, source: str, with_recreated: bool = False) -> None:
@@ -176,7 +168,7 @@ class DirectoryExchange:
                 self._require_its_place()
                 set_aside(self.run, self.unit)
                 if with_recreated:
-                    merge_recreated(self.run, self.unit, source)
+                    arrivals.merge_recreated(self.run, self.unit, source)
         raise needs_investigation(self.run, self.unit, Code.RE_CREATED_AGAIN, "somebody keeps re-creating its directory")
 
     def _require_its_place(self) -> None:
@@ -206,241 +198,3 @@ def set_aside(run: Run, unit: PlannedUnit) -> None:
         except SourceMissing:
             return
     raise needs_investigation(run, unit, Code.NO_FREE_NAME, "too many directories were set aside")
-
-
-def move_file(files: Files, source: str, directory: str, name: str = "") -> str:
-    """Rename a file into a directory, under its own name or another one, and under a new one if that is taken; returns the name.
-
-    A hidden one stays hidden. Many files of one name cost no more calls each than few.
-    """
-    name = name or names.base(source)
-    stem, dot, suffix = (name, "", "") if name.startswith(".") else name.partition(".")
-    for nth in range(MOST_NAMES):
-        late = "-late1" if nth == 1 else f"-late{secrets.token_hex(4)}"
-        candidate = name if nth == 0 else f"{stem}{late}{dot}{suffix}"
-        try:
-            files.rename_exact(source, names.join(directory, candidate))
-            return candidate
-        except TargetExists:
-            continue
-    raise NeedsInvestigation(
-        f"{source}: no name is free in {directory}", code=Code.NO_FREE_NAME, state="the file is where it was", next="move it by hand"
-    )
-
-
-def move_late(run: Run, unit: PlannedUnit, entries: Sequence[FileInfo], expected: Mapping[str, int]) -> CarriedOver:
-    """Move complete files that the manifest does not know from a listing into live.
-
-    Only while live still holds the expected files: a later overwrite has replaced these rows as well. That is looked at before each file.
-    Where one look takes many calls, it serves for as many files, because anyone may have added a hundred thousand. If live has too many
-    by now, the others stay where they are.
-    """
-    # None of another table's directory, which somebody may rename to that path, but not read.
-    late = manifests.find_late(unit.manifest, entries) if manifests.is_of(unit.manifest, entries) else ()
-    moved, left = [], list(late)
-    with _staying(run, unit, expected) as still:
-        while left and still.holds() and _is_carried(run, unit, left[0]):
-            moved.append(move_file(run.files, left[0].path, unit.live))
-            del left[0]
-    return CarriedOver(tuple(moved), tuple(file.name for file in left))
-
-
-def _is_carried(run: Run, unit: PlannedUnit, file: FileInfo) -> bool:
-    """Whether a late file is still to be moved: somebody may give each unit in turn the same thousands of files, just before it is
-    exchanged.
-    """
-    known = run.moved_up
-    if known.late.get(file.file_id, unit.live) != unit.live:
-        known.again += 1
-    known.late[file.file_id] = unit.live
-    return known.again <= MOST_LIFTED
-
-
-@contextmanager
-def _staying(run: Run, unit: PlannedUnit, expected: Mapping[str, int]) -> Iterator[StillLive]:
-    """What is moved to live while it lasts goes to the directory that is there now, or nowhere: another table's may come to its path."""
-    found = run.files.stat(unit.live)
-    live = found.file_id if found else 0
-    with run.files.pinned({unit.live: live}):
-        yield StillLive(run, unit, expected, live)
-
-
-class StillLive:
-    """Whether live is a directory still, and holds the expected files, and so few that it can be listed; asked before each file that comes
-    to it.
-    """
-
-    def __init__(self, run: Run, unit: PlannedUnit, expected: Mapping[str, int], directory_id: int) -> None:
-        self._run, self._unit, self._expected, self._directory_id = run, unit, expected, directory_id
-        self._sure_of = 0
-
-    def holds(self) -> bool:
-        """One look serves for as many files as it takes calls."""
-        if not self._sure_of:
-            live = self._unit.live
-            present = self._run.files.look([live], self._run.most_listed([self._unit]))[live].entries
-            if why_too_many(self._run, self._unit, len(present)) or not manifests.holds(self._expected, present):
-                return False
-            # The listing is that of the directory wherever it is: in the trash, or below another partition's name.
-            there = self._run.files.stat(live)
-            if there is None or there.file_id != self._directory_id:
-                return False
-            self._sure_of = 1 + len(present) // LISTED_IN_ONE_CALL
-        self._sure_of -= 1
-        return True
-
-
-def return_staging(files: Files, entries: Iterable[FileInfo], live: str) -> None:
-    """Move Impala's empty staging directory back to live, so that the backup matches its manifest. Impala may have re-created it."""
-    for staging in filter(eligibility.is_impala_staging, entries):
-        try:
-            files.rename_exact(staging.path, names.join(live, staging.name))
-        except TargetExists:
-            files.remove_empty(staging.path)
-        except SourceMissing:
-            # Live is missing (dropped or overwritten meanwhile), or an earlier call succeeded although it reported an error.
-            continue
-
-
-def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional[Mapping[str, int]] = None) -> bool:
-    """Merge the directories set aside into another one; whether all were. A subdirectory whose name is free moves whole, so that its
-    committer finds it.
-
-    Each entry costs a call. What is so much, in all units of a run, that it would take hours stays aside: no writer puts it at live's place
-    within the gap. So does a directory that is not as open as `target`: it may be another table's, which somebody may rename but not read.
-    And so do, if `expected` is given, the files that are left when `target`, which is live, holds these no more.
-    """
-    asides, is_all = _find_asides(run, unit), True
-    if not asides:
-        return True
-    with nullcontext(None) if expected is None else _staying(run, unit, expected) as still:
-        for aside in asides:
-            why = _why_strange(run, unit, aside, target) or _merge(run, aside, target, still)
-            is_all = is_all and not why
-            if why:
-                reason = f"{why}; what came to its place while it was away stays there"
-                log.warning("unit=%s step=merge-recreated left path=%r reason=%r", unit.log_field, aside.path, reason)
-    return is_all
-
-
-def _why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str) -> str:
-    """Why what was set aside is not merged, "" if it may be: who may write to the directory around that of a table without partitions can
-    make one of its name, but may not write to the table.
-    """
-    if not aside.is_dir:
-        return "it is a file"
-    if unit.name:
-        return ""
-    there = list(filter(None, map(run.files.stat, dict.fromkeys([target, run.paths.unit("retired", unit.number)]))))
-    is_known = any(eligibility.may_have_made(aside, {one.owner for one in there}, one) for one in there)
-    return "" if is_known else f"{aside.owner}, who made it, may not be one who writes to the table"
-
-
-def _find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
-    top = run.paths.state("recreated")
-    found = [(names.RECREATED.fullmatch(entry.name), entry) for entry in run.files.look([top])[top].entries]
-    return [entry for match, entry in found if match and int(match["number"]) == unit.number]
-
-
-def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
-    """Why not all was merged, "" if it was. Without recursion: anyone who may write to the table may nest directories deeper than Python's
-    stack.
-    """
-    into = run.files.stat(target)
-    waiting, merged, why = [(top, target, into.file_id if into else 0)], [], ""
-    while waiting:
-        source, target, target_id = waiting.pop()
-        merged.append(source.path)
-        seen = run.files.look([source.path], MOST_LIFTED + 1)[source.path]
-        if seen.file_id != source.file_id:
-            # Its rights are not those that are compared.
-            return f"another directory came to {source.path}"
-        entries = seen.entries
-        if run.moved_up.number + len(entries) > MOST_LIFTED or len(merged) > MOST_LIFTED_DIRECTORIES:
-            return "there are too many files"
-        with run.files.pinned({source.path: source.file_id, target: target_id}):
-            open_ones = _leave_out_closed(run.files, source, entries, target)
-            if len(open_ones) < len(entries):
-                why = f"more users could reach its files than may list {source.path}"
-            taken = _move_entries(run, open_ones, target, still)
-        if taken is None:
-            return "somebody has overwritten live"
-        same = [(entry, inner) for entry, inner in taken if inner.is_dir and inner.owner == entry.owner]
-        if len(same) < len(taken):
-            why = f"what has the same name in {target} is somebody else's"
-        waiting += [(entry, inner.path, inner.file_id) for entry, inner in same]
-    for directory in reversed(merged):
-        run.files.remove_empty(directory)
-    return why
-
-
-def _leave_out_closed(files: Files, source: FileInfo, entries: Sequence[FileInfo], target: str) -> Sequence[FileInfo]:
-    """The entries that no more users could reach in `target`: all of a directory that is as open; of one with the same owner those that no
-    more users could read there; of another owner none, as whoever may write to `target` could delete them.
-    """
-    if source.mode & 0o055 == 0o055 or not entries:
-        return entries
-    known = files.attributes([source.path, target], {source.path: source.file_id})
-    own, other = known.get(source.path), known.get(target)
-    if own is None or other is None or own.directory_id not in (0, source.file_id) or own.owner != other.owner:
-        return ()
-    if own.acl == other.acl and eligibility.is_as_open(own, other):
-        return entries
-    return [entry for entry in entries if not eligibility.is_shielded(entry, source)]
-
-
-def _move_entries(
-    run: Run, entries: Sequence[FileInfo], target: str, still: Optional[StillLive]
-) -> Optional[Sequence[Tuple[FileInfo, FileInfo]]]:
-    """Move entries into a directory; returns the directories whose names are taken there, with what has these. None if live was
-    overwritten.
-    """
-    taken = []
-    for entry in entries:
-        if still is not None and not still.holds():
-            return None
-        run.moved_up.number += 1
-        if not entry.is_dir:
-            move_file(run.files, entry.path, target)
-            continue
-        inner = names.join(target, entry.name)
-        try:
-            run.files.rename_exact(entry.path, inner)
-        except TargetExists:
-            found = run.files.stat(inner)
-            if found is None:
-                # It has gone since.
-                raise SourceMissing(inner) from None
-            taken.append((entry, found))
-    return taken
-
-
-def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int) -> Tuple[Tuple[FileInfo, ...], int]:
-    """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries, and
-    how many files and directories it was. Of the entries, no more than `most` are listed.
-
-    Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that, and then the
-    unit is refused for its sub-directories.
-    """
-    nested = _find_liftable(files, live, eligibility.find_committed(seen), room)
-    with files.pinned({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
-        for entries in nested.values():
-            for entry in entries:
-                move_file(files, entry.path, live)
-        for directory in nested:
-            files.remove_empty(directory)
-    entries = files.look([live], most)[live].entries if nested else seen.entries
-    return entries, sum(1 + len(inside) for inside in nested.values())
-
-
-def _find_liftable(files: Files, live: str, committed: Sequence[FileInfo], room: int) -> Mapping[str, Tuple[FileInfo, ...]]:
-    """The files in those directories that a committer may have left, by directory. None of another one, of which the rights were not
-    looked at, that somebody has put in its place since.
-    """
-    own = files.stat(live) if committed and room > 0 else None
-    known = {entry.path: entry.file_id for entry in committed if own is not None and eligibility.is_as_open(entry, own)}
-    seen = look_inside(files, list(known), MOST_LIFTED_DIRECTORIES, room)
-    if not seen.keys() >= known.keys():
-        return {}
-    same = [place for place, file_id in known.items() if seen[place].file_id == file_id]
-    return {place: seen[place].entries for place in same if eligibility.holds_only_data(seen[place])}

@@ -25,9 +25,9 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, CLEANUP, COMPACT_SWAP, ROLLBACK, Certificate, PlannedUnit, RunPlan, relative
 from hivekeeper.steps import (
+    arrivals,
     backup_tables,
     cleanup,
-    directory_exchange,
     exchange,
     finish,
     identity,
@@ -352,12 +352,12 @@ def lift_leftovers(cluster: Cluster, swapped: Container[str], units: Iterable[Tu
     Only in units that a run has swapped before: they had no sub-directory then. Of all units together as much as of one: nothing can stop
     the command meanwhile.
     """
-    lifted, room = [], directory_exchange.MOST_LIFTED
+    lifted, room = [], arrivals.MOST_LIFTED
     for unit, seen in units:
         committed = eligibility.find_committed(seen) if unit.name in swapped else ()
         if not committed:
             continue
-        entries, moved = directory_exchange.lift_nested(cluster.files, unit.live, seen, cluster.most_listed, room)
+        entries, moved = arrivals.lift_nested(cluster.files, unit.live, seen, cluster.most_listed, room)
         left, room = {entry.path for entry in entries}, room - moved
         is_lifted = any(entry.path not in left for entry in committed)
         lifted += [unit.label] if is_lifted else []

@@ -277,7 +277,7 @@ def test_files_that_kafka_connect_has_not_finished_are_never_lifted_into_the_uni
 @pytest.mark.parametrize("number", [6, 7], ids=["as many", "too many"])
 def test_directories_in_a_unit_are_lifted_only_as_long_as_they_are_few(monkeypatch, limit, number):
     """A million would take hours of the night, and nothing could stop the command meanwhile."""
-    monkeypatch.setattr(f"hivekeeper.steps.directory_exchange.{limit}", 6)
+    monkeypatch.setattr(f"hivekeeper.steps.arrivals.{limit}", 6)
     desk = a_desk("dt=1")
     desk.compact()
     for nth in range(number):
@@ -290,7 +290,7 @@ def test_directories_in_a_unit_are_lifted_only_as_long_as_they_are_few(monkeypat
 
 def test_directories_in_many_units_are_lifted_by_several_runs(monkeypatch):
     """Whoever fills a partition up to the limit can fill a thousand of them."""
-    monkeypatch.setattr("hivekeeper.steps.directory_exchange.MOST_LIFTED", 6)
+    monkeypatch.setattr("hivekeeper.steps.arrivals.MOST_LIFTED", 6)
     units = [f"dt={number}" for number in (1, 2, 3)]
     desk = a_desk(*units)
     desk.compact()
@@ -307,7 +307,7 @@ def test_directories_in_many_units_are_lifted_by_several_runs(monkeypatch):
 
 
 def test_directories_in_many_units_of_a_killed_run_are_lifted_by_several_runs(monkeypatch):
-    monkeypatch.setattr("hivekeeper.steps.directory_exchange.MOST_LIFTED", 6)
+    monkeypatch.setattr("hivekeeper.steps.arrivals.MOST_LIFTED", 6)
     units = [f"dt={number}" for number in (1, 2, 3)]
     desk = a_desk(*units)
     desk.kill_before(["/retired/u00001"], desk.compact)
@@ -523,7 +523,7 @@ def test_files_of_a_closed_directory_that_comes_to_the_place_of_one_that_is_lift
 @pytest.mark.parametrize("number", [10, 11], ids=["as many", "too many"])
 def test_what_somebody_puts_at_a_units_place_in_the_gap_is_merged_only_as_long_as_it_is_little(monkeypatch, caplog, kind, number):
     """Each costs a call, without a pause; what is left stays aside, and the operator is told where."""
-    monkeypatch.setattr("hivekeeper.steps.directory_exchange.MOST_LIFTED", 10)
+    monkeypatch.setattr("hivekeeper.steps.arrivals.MOST_LIFTED", 10)
     desk = a_desk("dt=1")
     flood, live = f"{desk.live()}/.flood", desk.live("dt=1")
     for nth in range(number):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hivekeeper.codes import Exit
-from hivekeeper.steps import directory_exchange
+from hivekeeper.steps import arrivals
 from support.builders import a_table
 from support.desk import Desk
 from support.fakes.files import FakeFiles
@@ -40,7 +40,7 @@ def test_the_looks_at_live_grow_with_the_number_of_late_files(desk, monkeypatch)
 
     add_late(desk, LATE)
     rows = desk.world.rows_of(desk.table)
-    monkeypatch.setattr(directory_exchange, "LISTED_IN_ONE_CALL", listed_at_once)
+    monkeypatch.setattr(arrivals, "LISTED_IN_ONE_CALL", listed_at_once)
     monkeypatch.setattr(FakeFiles, "look", look_and_count)
     assert desk.cleanup().code is Exit.DONE
     assert len(desk.world.rows_of(desk.table)) == len(rows) + LATE

@@ -6,7 +6,7 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.ports import FilesUnavailable
-from hivekeeper.steps import directory_exchange
+from hivekeeper.steps import arrivals
 from support.builders import a_table
 from support.desk import Desk
 from support.world import World
@@ -20,7 +20,7 @@ def test_a_failover_while_it_is_merged_does_not_count_it_twice(monkeypatch, at_f
     """No attacker needed. A run is killed in its gap, and a writer adds files in the directory that it makes again: fewer than the limit.
     The recovery merges them; one answer is lost, so it begins anew, and takes what it had counted already for files of somebody else.
     """
-    monkeypatch.setattr(directory_exchange, "MOST_LIFTED", MOST)
+    monkeypatch.setattr(arrivals, "MOST_LIFTED", MOST)
     world = World()
     world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
     desk = Desk(world)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hivekeeper import names
-from hivekeeper.steps import directory_exchange
+from hivekeeper.steps import arrivals
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import FakeFiles
@@ -53,7 +53,7 @@ def come_whenever_live_is_away(desk, places):
 
 def test_what_comes_to_many_units_in_their_gaps_is_merged_only_as_far_as_in_one(monkeypatch):
     """Whoever fills the gap of one unit up to the limit can fill those of a thousand: a call each, and nothing stops the command."""
-    monkeypatch.setattr(directory_exchange, "MOST_LIFTED", MOST)
+    monkeypatch.setattr(arrivals, "MOST_LIFTED", MOST)
     units = [f"dt={number}" for number in (1, 2, 3)]
     desk = a_desk(*units)
     places = {}
@@ -70,7 +70,7 @@ def test_what_comes_to_many_units_in_their_gaps_is_merged_only_as_far_as_in_one(
 
 def test_what_comes_to_one_unit_again_and_again_in_its_gap_is_merged_only_as_far_as_once(monkeypatch):
     """As often as MOST_ASIDES, each time up to the limit; and each time with the same names, so that the nth costs n calls a file."""
-    monkeypatch.setattr(directory_exchange, "MOST_LIFTED", MOST)
+    monkeypatch.setattr(arrivals, "MOST_LIFTED", MOST)
     desk = a_desk("dt=1")
     places = {"dt=1": [f"{desk.live()}/.flood{nth}" for nth in range(20)]}
     for place in places["dt=1"]:
@@ -156,7 +156,7 @@ def test_the_same_late_files_are_not_carried_over_once_in_each_unit(monkeypatch)
         take_flood_back(what)
         give_flood(what)
 
-    monkeypatch.setattr(directory_exchange, "MOST_LIFTED", late)
+    monkeypatch.setattr(arrivals, "MOST_LIFTED", late)
     carried = count_renames(monkeypatch, "/retired/u")
     desk.world.files.before_step = act
     result = desk.compact()
@@ -171,7 +171,7 @@ def test_files_of_one_name_are_not_moved_up_by_as_many_calls_as_there_are_of_tha
     for nth in range(50):
         prepare(desk, f"{desk.live('dt=1')}/job{nth:02d}", 4)
     entries = 50 + 50 * 4
-    monkeypatch.setattr(directory_exchange, "MOST_LIFTED", entries)
+    monkeypatch.setattr(arrivals, "MOST_LIFTED", entries)
     calls = count_renames(monkeypatch, "/job")
     desk.recover()
     assert 0 < len(calls) <= 3 * entries
