@@ -25,14 +25,6 @@ def set_up(theirs):
     return Desk(world, backup_table=False)
 
 
-def rows_in(world, top):
-    found = []
-    for path, content in world.files.contents(top).items():
-        if isinstance(content, DataFile) and "/.hivekeeper/" not in path:
-            found += content.rows
-    return sorted(found)
-
-
 def exchange_tables(desk, words):
     """The other table's directory is in the place of one's own from the step with these words on, until `restore`."""
     writer, state = desk.world.files.writer, []
@@ -58,7 +50,7 @@ def restore(desk, state):
 def test_another_tables_directory_in_the_place_of_ones_own_in_the_gap_is_left_alone(theirs):
     """It gets no rows of the tenant, who may not write there, and none of its own leave it."""
     desk = set_up(theirs)
-    before = rows_in(desk.world, THEIRS)
+    before = desk.world.rows_outside_control(THEIRS)
     state = exchange_tables(desk, ["rename_exact", "/ready/u00001 "])
     desk.compact()
     assert state, "no such step"
@@ -66,12 +58,12 @@ def test_another_tables_directory_in_the_place_of_ones_own_in_the_gap_is_left_al
     desk.world.files.before_step = None
     desk.world.files.expire_locks()
     desk.recover()
-    assert rows_in(desk.world, THEIRS) == before
+    assert desk.world.rows_outside_control(THEIRS) == before
 
 
 def test_a_kill_leaves_no_partition_of_another_table_in_the_tenants_control_directory():
     desk = set_up(["dt=1", "dt=7"])
-    before = rows_in(desk.world, THEIRS)
+    before = desk.world.rows_outside_control(THEIRS)
     state = exchange_tables(desk, ["rename_exact", "/ready/u00001 "])
     act = desk.world.files.before_step
 
@@ -86,7 +78,7 @@ def test_a_kill_leaves_no_partition_of_another_table_in_the_tenants_control_dire
     desk.world.files.before_step = None
     desk.world.files.revive()
     restore(desk, state)
-    assert rows_in(desk.world, THEIRS) == before
+    assert desk.world.rows_outside_control(THEIRS) == before
 
 
 def add_late(desk):
@@ -100,10 +92,10 @@ def test_a_late_file_that_a_cleanup_finds_does_not_come_to_another_tables_partit
     desk.compact()
     add_late(desk)
     desk.world.files.namespace.advance(3_600_000)
-    before = rows_in(desk.world, THEIRS)
+    before = desk.world.rows_outside_control(THEIRS)
     state = exchange_tables(desk, ["rename_exact", "/held/u00001/late.parquet "])
     desk.cleanup()
     desk.world.files.before_step = None
     assert state, "no such step"
     restore(desk, state)
-    assert rows_in(desk.world, THEIRS) == before
+    assert desk.world.rows_outside_control(THEIRS) == before

@@ -6,18 +6,9 @@ from __future__ import annotations
 
 from support.builders import a_table
 from support.desk import Desk
-from support.fakes.rows import DataFile
 from support.world import World
 
 MINE, THEIRS, AWAY = "hdfs://nn/warehouse/sales/events", "hdfs://nn/warehouse/sales/orders", "hdfs://nn/warehouse/sales/.x"
-
-
-def rows_in(world, top):
-    found = []
-    for path, content in world.files.contents(top).items():
-        if isinstance(content, DataFile) and "/.hivekeeper/" not in path:
-            found += content.rows
-    return sorted(found)
 
 
 def test_a_partition_of_the_table_before_does_not_go_to_that_ones_own_control_directory():
@@ -26,7 +17,7 @@ def test_a_partition_of_the_table_before_does_not_go_to_that_ones_own_control_di
     world.add_table(a_table(["dt"], name="orders", create_time=6), {"dt=1": [1000] * 3, "dt=7": [1000]})
     mine, theirs = Desk(world, backup_table=False), Desk(world, "sales.orders", backup_table=False)
     theirs.compact()
-    before, writer, state = rows_in(world, THEIRS), world.files.writer, []
+    before, writer, state = world.rows_outside_control(THEIRS), world.files.writer, []
 
     def act(what):
         if state == ["in place"]:
@@ -47,7 +38,7 @@ def test_a_partition_of_the_table_before_does_not_go_to_that_ones_own_control_di
     if state == ["in place"]:
         writer.rename_into(MINE, THEIRS)
         writer.rename_into(AWAY, MINE)
-    assert rows_in(world, THEIRS) == before
+    assert world.rows_outside_control(THEIRS) == before
 
 
 def test_the_backup_of_the_table_before_does_not_go_to_the_next_ones_place():

@@ -110,6 +110,11 @@ class World:
                 found.update(content.rows)
         return found
 
+    def rows_outside_control(self, top: str) -> Counter:
+        """Rows in all files below a directory, whether a reader finds them or not, but for those in control directories."""
+        found = self.files.contents(top).items()
+        return Counter(row for path, one in found if isinstance(one, DataFile) and "/.hivekeeper/" not in path for row in one.rows)
+
     def rows_of(self, full_name: str) -> Counter:
         """Rows that a reader of a table sees through the metastore."""
         table = self.catalog.tables[full_name]

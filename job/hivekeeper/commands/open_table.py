@@ -89,10 +89,10 @@ def settle_unfit(cluster: Cluster, table: Table, run: RunId, settings: Settings)
         return
     try:
         table, control = find_control(cluster, table, settings)
+        if control is None or not cluster.files.look([control.runs], 0)[control.runs].exists:
+            return
     except (Refused, FilesError) as error:
         log.info("table=%s step=find-records failed reason=%r", table.full_name, str(error))
-        return
-    if control is None or not cluster.files.look([control.runs], 0)[control.runs].exists:
         return
     try:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
@@ -108,7 +108,7 @@ def settle_unfit(cluster: Cluster, table: Table, run: RunId, settings: Settings)
 def _is_left_away(cluster: Cluster, control: ControlPaths) -> bool:
     """Whether an unfinished run has taken units out of live, as far as can be seen: readers may miss one of them."""
     try:
-        aside = [f"{control.runs}/{directory}/retired" for directory in run_directory.find_unfinished(cluster, control)]
+        aside = [control.run(directory).state("retired") for directory in run_directory.find_unfinished(cluster, control)]
         return any(seen.entries for seen in cluster.files.look(aside, 1 + len(aside)).values())
     except (FilesError, HivekeeperError):
         return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import secrets
 from contextlib import contextmanager, nullcontext
-from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
@@ -64,12 +64,13 @@ def move_late(run: Run, unit: PlannedUnit, entries: Sequence[FileInfo], expected
     """
     # None of another table's directory, which somebody may rename to that path, but not read.
     late = manifests.find_late(unit.manifest, entries) if manifests.is_of(unit.manifest, entries) else ()
-    moved, left = [], list(late)
+    moved: List[str] = []
     with _staying(run, unit, expected) as still:
-        while left and still.holds() and _is_carried(run, unit, left[0]):
-            moved.append(move_file(run.files, left[0].path, unit.live))
-            del left[0]
-    return CarriedOver(tuple(moved), tuple(file.name for file in left))
+        for file in late:
+            if not still.holds() or not _is_carried(run, unit, file):
+                break
+            moved.append(move_file(run.files, file.path, unit.live))
+    return CarriedOver(tuple(moved), tuple(file.name for file in late[len(moved) :]))
 
 
 def _is_carried(run: Run, unit: PlannedUnit, file: FileInfo) -> bool:
