@@ -163,8 +163,8 @@ class JailedFiles:
     def id_around(self, directory: str) -> int:
         return self.inner.id_around(directory)
 
-    def pinned(self, directories: Mapping[str, int]) -> ContextManager[None]:
-        return self.inner.pinned(directories)
+    def anchored(self, directories: Mapping[str, int]) -> ContextManager[None]:
+        return self.inner.anchored(directories)
 
     def make_directory(self, path: str) -> None:
         self.jail.require(path)

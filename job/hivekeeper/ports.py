@@ -172,7 +172,7 @@ class Files(Protocol):
     def id_around(self, directory: str) -> int:
         """The id of the directory in which this one, whose lock is held, was when the lock was taken; 0 where none is found by its id."""
 
-    def pinned(self, directories: Mapping[str, int]) -> ContextManager[None]:
+    def anchored(self, directories: Mapping[str, int]) -> ContextManager[None]:
         """Until this ends, what lies below one of these paths is what lies below the directory with this id, as in one whose lock is held.
         The nearest one around a path counts. Only below the directory around one whose lock is held; elsewhere, and for an id of 0, there
         is only the path.

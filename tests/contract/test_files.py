@@ -661,23 +661,23 @@ def test_below_what_is_pinned_all_is_seen_and_renamed_where_that_directory_is_by
     wait_a_tick(files_world)
     writer.rename_into(table, moved)
     writer.rename_into(files_world.path("other"), table)
-    with files.pinned({table: around, files_world.path("elsewhere"): around, live: 0}):
+    with files.anchored({table: around, files_world.path("elsewhere"): around, live: 0}):
         assert look(files_world, live).entries == mark.entries
         assert files.stat(live).file_id == mark.file_id
         assert files.exchange(live, f"{control}/retired/u", f"{control}/ready", mark) is None
         assert (names_in(look(files_world, live)), names_in(look(files_world, f"{control}/retired"))) == (["new"], ["u"])
         # The nearest counts, for what lies in it, but not for its own name.
-        with files.pinned({live: mark.file_id}):
+        with files.anchored({live: mark.file_id}):
             assert names_in(look(files_world, live)) == ["old"]
             assert files.stat(live).file_id != mark.file_id
             files.rename_exact(f"{live}/old", f"{control}/retired/old")
-        with files.pinned({live: files.stat(live).file_id}):
+        with files.anchored({live: files.stat(live).file_id}):
             files.rename_exact(f"{control}/retired/old", f"{live}/old")
         # That of the directory with the lock is its path alone, which shows whether the table is where it was.
         assert files.stat(control).file_id != look(files_world, control).file_id
     assert names_in(look(files_world, live)) == ["theirs"]
     lock.release()
-    with files.pinned({table: around}):
+    with files.anchored({table: around}):
         assert names_in(look(files_world, live)) == ["theirs"]
     assert texts_below(files_world, table) == before
     assert (files.id_around(control), names_in(look(files_world, f"{moved}/dt=1"))) == (0, ["new", "old"])

@@ -135,7 +135,7 @@ class SteppedFiles:
         """Only what lies in a directory with a lock is found by its id here (tests/crash/ has the rest)."""
         return 0
 
-    def pinned(self, directories: Mapping[str, int]) -> ContextManager[None]:  # noqa: ARG002
+    def anchored(self, directories: Mapping[str, int]) -> ContextManager[None]:  # noqa: ARG002
         return nullcontext()
 
     def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:  # noqa: ARG002

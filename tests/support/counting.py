@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 # Methods that only note or tell what is known.
-ASK_NO_SERVER = frozenset(["id_around", "pinned"])
+ASK_NO_SERVER = frozenset(["id_around", "anchored"])
 
 
 class Counting:

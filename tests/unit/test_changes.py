@@ -18,7 +18,7 @@ CHANGE_NOTHING = {
     ports.Files: {
         *("qualify", "is_foreign", "look", "look_hidden", "tree", "stat", "read_pieces", "read_bytes", "read_texts", "user_at"),
         *("attributes", "file_rights", "ties", "room", "exposed", "require_lockable", "blocks", "is_anywhere", "find_paths"),
-        *("id_around", "pinned"),
+        *("id_around", "anchored"),
     },
     ports.Metastore: {
         *(

@@ -84,8 +84,8 @@ class HadoopFiles:
         self._held: Dict[str, int] = {}
         # Of the directories that these were in.
         self._around: Dict[str, int] = {}
-        # Of those that are pinned, by each block that pins some: the last one counts.
-        self._pins: Dict[object, Mapping[str, int]] = {}
+        # Of those that are anchored, by each block that anchors some: the last one counts.
+        self._anchors: Dict[object, Mapping[str, int]] = {}
         self._trusted = json.dumps(_trusted_file_systems(gateway))
         self._foreign: Dict[str, bool] = {}
 
@@ -139,13 +139,13 @@ class HadoopFiles:
         return self._around.get(directory, 0)
 
     @contextmanager
-    def pinned(self, directories: Mapping[str, int]) -> Iterator[None]:
+    def anchored(self, directories: Mapping[str, int]) -> Iterator[None]:
         block = object()
-        self._pins[block] = {path: file_id for path, file_id in directories.items() if file_id and self._is_found_by_id(path)}
+        self._anchors[block] = {path: file_id for path, file_id in directories.items() if file_id and self._is_found_by_id(path)}
         try:
             yield
         finally:
-            del self._pins[block]
+            del self._anchors[block]
 
     def make_directory(self, path: str) -> None:
         self._ask_named(self._directories.make, path)
@@ -350,7 +350,7 @@ class HadoopFiles:
         return {path: path for path in paths} if any(named[path] == path for path in paths) else named
 
     def exact(self, path: str) -> str:
-        """The path from the id of the directory whose lock is held, or that is pinned, if it is or is in one: whoever may write to the
+        """The path from the id of the directory whose lock is held, or that is anchored, if it is or is in one: whoever may write to the
         directory around it can put another one at its path.
         """
         return self._find(path, path)
@@ -359,8 +359,8 @@ class HadoopFiles:
         """The path from the id of the nearest directory that is `near` or around it."""
         # A job that asks may run beside a cleanup, which takes and releases the locks of other tables.
         server, ids = names.server_of(path), dict(self._held)
-        for pins in list(self._pins.values()):
-            ids.update(pins)
+        for anchors in list(self._anchors.values()):
+            ids.update(anchors)
         around = [directory for directory, id in ids.items() if id and f"{near}/".startswith(f"{directory}/")]
         if not around or not server.startswith("hdfs:"):
             return path

@@ -89,7 +89,7 @@ def _staying(run: Run, unit: PlannedUnit, expected: Mapping[str, int]) -> Iterat
     """What is moved to live while it lasts goes to the directory that is there now, or nowhere: another table's may come to its path."""
     found = run.files.stat(unit.live)
     live = found.file_id if found else 0
-    with run.files.pinned({unit.live: live}):
+    with run.files.anchored({unit.live: live}):
         yield StillLive(run, unit, expected, live)
 
 
@@ -186,7 +186,7 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> 
         entries = seen.entries
         if run.moved_up.number + len(entries) > MOST_LIFTED or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
-        with run.files.pinned({source.path: source.file_id, target: target_id}):
+        with run.files.anchored({source.path: source.file_id, target: target_id}):
             open_ones = _leave_out_closed(run.files, source, entries, target)
             if len(open_ones) < len(entries):
                 why = f"more users could reach its files than may list {source.path}"
@@ -251,7 +251,7 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int) -
     unit is refused for its sub-directories.
     """
     nested = _find_liftable(files, live, eligibility.find_committed(seen), room)
-    with files.pinned({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
+    with files.anchored({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
         for entries in nested.values():
             for entry in entries:
                 move_file(files, entry.path, live)

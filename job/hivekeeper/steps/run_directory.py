@@ -108,7 +108,7 @@ class Run:
         Not the directories between: Hive moves one that has become empty to the trash, and with its id what is put into it goes there.
         """
         top = names.parent(self.control.top)
-        with self.files.pinned({top: self.files.id_around(self.control.top)}):
+        with self.files.anchored({top: self.files.id_around(self.control.top)}):
             yield
 
     def most_listed(self, units: Iterable[PlannedUnit]) -> int:

@@ -297,9 +297,9 @@ class FakeFiles:
         self._failures: Dict[str, Tuple[Exception, bool]] = {}
         # The directories with locks of this client.
         self._held: Dict[str, Node] = {}
-        # The ids of those around them, and of directories that are pinned.
+        # The ids of those around them, and of directories that are anchored.
         self._around: Dict[str, int] = {}
-        self._pins: Dict[str, int] = {}
+        self._anchors: Dict[str, int] = {}
         for path, content in (files or {}).items():
             self.writer.add(path, content)
 
@@ -320,7 +320,7 @@ class FakeFiles:
     def revive(self) -> None:
         """Restart the same program. Its old locks stay held until `expire_locks`."""
         self._dead, self._left = False, None
-        for known in (self._held, self._around, self._pins):
+        for known in (self._held, self._around, self._anchors):
             known.clear()
 
     def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
@@ -421,15 +421,15 @@ class FakeFiles:
         return self._around.get(directory, 0)
 
     @contextmanager
-    def pinned(self, directories: Mapping[str, int]) -> Iterator[None]:
+    def anchored(self, directories: Mapping[str, int]) -> Iterator[None]:
         around = [names.parent(held) for held in self._held]
-        pins = {path: id for path, id in directories.items() if id and any(f"{path}/".startswith(f"{top}/") for top in around)}
-        before = self._pins
-        self._pins = {**before, **pins}
+        anchors = {path: id for path, id in directories.items() if id and any(f"{path}/".startswith(f"{top}/") for top in around)}
+        before = self._anchors
+        self._anchors = {**before, **anchors}
         try:
             yield
         finally:
-            self._pins = before
+            self._anchors = before
 
     def make_directory(self, path: str) -> None:
         path = self.qualify(path)
@@ -610,7 +610,7 @@ class FakeFiles:
     # ---- inside
 
     def _exact(self, path: str) -> str:
-        """Where a path is by now that was, or was in, a directory with a lock of ours or one that is pinned."""
+        """Where a path is by now that was, or was in, a directory with a lock of ours or one that is anchored."""
         return self._moved(path, path)
 
     def _moved(self, path: str, near: str) -> str:
@@ -625,7 +625,7 @@ class FakeFiles:
         return (self._place_of(id) or f"{nearest}.gone") + path[len(nearest) :]
 
     def _ids(self) -> Mapping[str, int]:
-        return {**{held: node.id for held, node in self._held.items()}, **self._pins}
+        return {**{held: node.id for held, node in self._held.items()}, **self._anchors}
 
     def _nearest(self, near: str) -> str:
         return max((one for one in self._ids() if f"{near}/".startswith(f"{one}/")), key=len, default="")
