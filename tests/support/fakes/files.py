@@ -778,8 +778,10 @@ class FakeFiles:
             lines = str(node.content).splitlines()
             raise LockHeld(path, lines[-1] if lines else "")
         node.is_open = True
-        node.content += line + "\n"
-        node.length = size(node.content)
+        # A data file that somebody has put there begins with its rows still.
+        if isinstance(node.content, str):
+            node.content += line + "\n"
+        node.length += size(line) + 1
         lock = FakeLock(self, path, node)
         self.namespace.leases[node] = lock
         if self.finds_by_id:
