@@ -226,7 +226,7 @@ def carry_out(context: Context, observed: ObservedTable, plan: CompactionPlan, s
         with timed(cluster, Step.RECORD):
             known = _begin(run, plan, settings, context.run_key)
         stager = Stager(run, plan, settings.owner, context.most_row_groups)
-        units = places.confirm(run, compact_batches(run, plan, known, settings, stager))
+        units, unasked = places.confirm(run, compact_batches(run, plan, known, settings, stager))
     forms = plan.forms
     outcomes = tuple(_outcome(unit, plan, forms) for unit in units) + _outcomes_left(observed, plan)
     shown = known.backup_table if any(unit.exchanged for unit in units) else ""
@@ -235,6 +235,8 @@ def carry_out(context: Context, observed: ObservedTable, plan: CompactionPlan, s
     code = per_table.with_recovered(cluster, outcome).code
 
     def record() -> TableOutcome:
+        if unasked:
+            raise unasked
         version = finish.record_run(run, known, units, settled.logged_parameters(settings), exit_code=code)
         finish.tidy_up(cluster, plan.table, observed.control)
         return replace(outcome, log_version=version)

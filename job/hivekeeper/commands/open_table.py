@@ -65,18 +65,18 @@ def hold_settled(
 ) -> Iterator[Lock]:
     """Keep the table's lock for the body, after settling interrupted runs. `every`: look through the directories of all runs.
 
-    Raises NeedsInvestigation if one cannot be settled because the table, or a right, is refused while a unit may be away: a run over a
-    database passes over refused tables, but not then.
+    Raises NeedsInvestigation if the table, or a right, is refused while units of an unfinished run, an earlier one or the body's own, are
+    away or not yet recorded: a run over a database passes over refused tables, but not then.
     """
     with ExitStack() as held:
         try:
             lock = held.enter_context(table_lock.hold_table(cluster, table, control, run, settings))
             settle_table(cluster, table, control, lock, run, every)
+            yield lock
         except (Refused, NoPermission) as error:
             if _is_left_away(cluster, control):
                 raise _unsettled(table, error) from error
             raise
-        yield lock
 
 
 def settle_unfit(cluster: Cluster, table: Table, run: RunId, settings: Settings) -> None:

@@ -175,12 +175,14 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
         with timed(cluster, Step.EXCHANGE):
             units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings), restored)
         finish.finish_units(run, units)
-        units = places.confirm(run, units)
+        units, unasked = places.confirm(run, units)
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
     outcome = TableOutcome(table.full_name, context.run, tuple(_outcome(unit) for unit in units) + _refusals(undoing))
     code = per_table.with_recovered(cluster, outcome).code
 
     def record() -> TableOutcome:
+        if unasked:
+            raise unasked
         version = finish.record_run(run, plan, units, parameters, exit_code=code)
         finish.tidy_up(cluster, table, control)
         return replace(outcome, log_version=version)

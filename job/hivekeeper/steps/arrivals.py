@@ -16,7 +16,7 @@ from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import eligibility
-from hivekeeper.ports import Files, SourceMissing, TargetExists
+from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import PlannedUnit
@@ -143,7 +143,7 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional
         return True
     with nullcontext(None) if expected is None else _staying(run, unit, expected) as still:
         for aside in asides:
-            why = _why_strange(run, unit, aside, target) or _merge(run, aside, target, still)
+            why = _why_strange(run, unit, aside, target) or _merge_allowed(run, aside, target, still)
             is_all = is_all and not why
             if why:
                 reason = f"{why}; what came to its place while it was away stays there"
@@ -168,6 +168,14 @@ def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
     top = run.paths.state("recreated")
     found = [(names.RECREATED.fullmatch(entry.name), entry) for entry in run.files.look([top])[top].entries]
     return [entry for match, entry in found if match and int(match["number"]) == unit.number]
+
+
+def _merge_allowed(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
+    try:
+        return _merge(run, top, target, still)
+    except NoPermission as error:
+        # It must not keep the unit away for that.
+        return str(error)
 
 
 def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> str:

@@ -6,12 +6,13 @@ Invariant at every instant: the leaving files are complete, in live or where the
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Callable, ContextManager, Iterable, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Callable, ContextManager, Iterable, Iterator, Mapping, Optional, Protocol, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Unit
 from hivekeeper.plan.recover import Move, next_move
-from hivekeeper.ports import FilesError, FilesUnavailable
+from hivekeeper.ports import FilesError, FilesUnavailable, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -21,7 +22,7 @@ from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.checks import Checked
 from hivekeeper.steps.places import ADVICE
 from hivekeeper.steps.run_directory import Run
-from hivekeeper.steps.unfinished import MOST_TRIES, interrupted, needs_investigation, require_answers
+from hivekeeper.steps.unfinished import MOST_TRIES, denied, interrupted, needs_investigation, require_answers
 
 
 @dataclass(frozen=True)
@@ -183,10 +184,21 @@ def carry_out(exchange: Exchange) -> UnitResult:
                 return _keep_aside(exchange, done.aside, _why_aside(exchange, done.aside, why))
             return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, gap_ms, done.nothing_late)
     except NotItsPlace as other:
-        return leave_aside(exchange, other.why)
+        with _telling_if_denied(exchange):
+            return leave_aside(exchange, other.why)
     except FilesError as error:
         # It is unknown whether the change happened; the location of the files shows it.
-        return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
+        with _telling_if_denied(exchange) if begun else nullcontext():
+            return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
+
+
+@contextmanager
+def _telling_if_denied(exchange: Exchange) -> Iterator[None]:
+    """A table that one may not read is refused, and passed over: but not while a unit of it may be away."""
+    try:
+        yield
+    except NoPermission as error:
+        raise denied(exchange.run, exchange.unit, error) from error
 
 
 def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitResult:
@@ -233,7 +245,7 @@ def _leave_aside(exchange: Exchange, why: Reason, after: Outcome) -> UnitResult:
     why = _with_unmerged(why, unmerged)
     if not picture.left:
         exchange.cancel()
-        return UnitResult(exchange.unit, exchange.words.cancelled, why=why)
+        return UnitResult(exchange.unit, Outcome.MISPLACED if unmerged else exchange.words.cancelled, why=why)
     if picture.incoming or exchange.was_given_up():
         aside = exchange.means.keep_departed()
         return _keep_aside(exchange, aside, why) if aside else UnitResult(exchange.unit, exchange.words.cancelled, why=why)
@@ -345,11 +357,14 @@ def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, 
 
 
 def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, lift: bool = True) -> UnitResult:
-    """End an exchange with the old files live. `lift`: a directory in live may come from a late committer that renamed into it."""
+    """End an exchange with the old files live. `lift`: live may have been away, so a directory in it may come from a late committer that
+    renamed into it, and what others put at its place may be aside still, although an earlier try, or one that was killed, has put it back.
+    """
     exchange.cancel()
-    if lift:
-        exchange.means.settle_live()
-    unmerged = exchange.means.find_unmerged() if outcome is Outcome.PUT_BACK else ""
+    if not lift:
+        return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why)
+    exchange.means.settle_live()
+    unmerged = exchange.means.find_unmerged()
     if unmerged:
         outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=ADVICE)
     return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why)

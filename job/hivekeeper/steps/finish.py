@@ -53,11 +53,15 @@ def update_sizes(run: Run, units: Sequence[UnitResult], with_rows: bool) -> None
     with refused_if_too_many(run.table, most):
         seen = look_at(run.files.look, list(dict.fromkeys(lives.values())), most)
     known = _find_inside(run, units, seen.values())
+    proved = {unit.planned.name: unit.certificate for unit in units if with_rows and unit.certificate and unit.planned.join is None}
     sizes: Dict[str, Tuple[int, int]] = {}
+    rows: Dict[str, int] = {}
     for name, live in lives.items():
         files = eligibility.data_files(seen[live])
         sizes[name] = (len(files), sum(inside.own_length(file, known.get(name, {})) for file in files))
-    rows = {unit.planned.name: unit.certificate.rows for unit in units if with_rows and _are_rows_known(unit) and unit.certificate}
+        if name in proved and {file.name: file.length for file in files} == dict(proved[name].files):
+            # Nobody has counted the rows of files that came since.
+            rows[name] = proved[name].rows
     run.cluster.metastore.update_sizes(run.table, sizes, lives, rows)
 
 
@@ -70,11 +74,6 @@ def _find_inside(run: Run, units: Sequence[UnitResult], seen: Iterable[Snapshot]
         if unit.inside:
             found.setdefault(unit.planned.name, {})[unit.inside.file] = unit.inside
     return found
-
-
-def _are_rows_known(unit: UnitResult) -> bool:
-    """Whether live holds the files of the certificate and no others: nobody has counted the rows of files that came late."""
-    return unit.outcome is Outcome.SWAPPED and not unit.late_files and unit.planned.join is None
 
 
 def record_run(

@@ -39,6 +39,7 @@ from hivekeeper.steps import (
 )
 from hivekeeper.steps.exchange import Exchange
 from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
+from hivekeeper.steps.places import Places
 from hivekeeper.steps.run_directory import Returned, Run
 from hivekeeper.steps.whereabouts import Whereabouts
 
@@ -116,10 +117,16 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
     if not _is_of_this_table(run, plan):
         return replace(run, table=plan.table), _settle_of_former(run, plan)
     refuse_foreign_places(run, plan)
-    units = _settle_units(run, plan, _leave_dropped(run, plan, _find_settler(run, plan)))
+    settle = _find_settler(run, plan)
+    if plan.operation not in EXCHANGES:
+        units = _settle_units(run, plan, settle)
+        finish.finish_units(run, units)
+        return run, tuple(units)
+    found = places.ask(run, plan.units)
+    units = _settle_units(run, plan, _leave_dropped(run, plan, settle, found))
     finish.finish_units(run, units)
-    units = places.confirm(run, units) if plan.operation in EXCHANGES else units
-    return run, tuple(units)
+    confirmed, _ = places.confirm(run, units, found)
+    return run, tuple(confirmed)
 
 
 def settle_orphaned(gone: cleanup.TableGone, run: Run, plan: RunPlan) -> Found:
@@ -191,11 +198,8 @@ def _settle_of_former(run: Run, plan: RunPlan) -> Tuple[UnitResult, ...]:
     return tuple(units)
 
 
-def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
+def _leave_dropped(run: Run, plan: RunPlan, settle: Settle, found: Places) -> Settle:
     """Settle partitions that were dropped in the outage, with files that Hive would have deleted, without touching live."""
-    if plan.operation not in EXCHANGES:
-        return settle
-    found = places.ask(run, plan.units)
     undecided, describe = places.find_undecided(run, found.changed), _find_describer(run, plan)
     # Hive has found the new files and deleted them, unless it was discovery that did not find them.
     after = Outcome.MISPLACED if places.discovers(run.table) else Outcome.DROPPED_MEANWHILE

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation, Unusable
 from hivekeeper.model import Snapshot
-from hivekeeper.ports import FilesError, FilesUnavailable
+from hivekeeper.ports import FilesError, FilesUnavailable, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import why_too_many
@@ -31,6 +31,16 @@ def interrupted(run: Run, unit: PlannedUnit, error: FilesUnavailable, begun: boo
         code=Code.EXCHANGE_INTERRUPTED,
         state=MAY_BE_ABSENT if begun else "live is untouched; the next run undoes what was begun",
         next=f"fix the cause, then run again at once or: hivekeeper recover --table {quoting.shell(run.table.full_name)}",
+    )
+
+
+def denied(run: Run, unit: PlannedUnit, error: NoPermission) -> NeedsInvestigation:
+    """The error of a unit whose directories may be between two renames when the rights on them end."""
+    return NeedsInvestigation(
+        f"{unit.label}: its exchange was begun, and can be neither finished nor undone: {error}",
+        code=Code.UNSETTLED,
+        state=MAY_BE_ABSENT,
+        next=f"give the user of the runs its rights back, then run: hivekeeper recover --table {quoting.shell(run.table.full_name)}",
     )
 
 

@@ -1,0 +1,79 @@
+"""A statement meets a unit in its gap, or in an outage, and the metastore does not answer the question that is to find it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hivekeeper.codes import Exit
+from hivekeeper.ports import MetastoreUnavailable
+from support.builders import a_table
+from support.desk import Desk
+from support.hive_statements import Hive
+from support.world import World
+
+TABLE = "sales.events"
+STATEMENTS = {
+    "rename partition": lambda hive: hive.rename_partition(TABLE, "dt=1", "dt=9"),
+    "set location": lambda hive: hive.set_location(TABLE, "dt=1", "hdfs://nn/elsewhere"),
+}
+COMMANDS = ["compact", "rollback"]
+
+
+def set_up(command):
+    world = World()
+    world.add_table(a_table(["dt"], kind="MANAGED_TABLE", create_time=5), {"dt=1": [1000] * 3, "dt=2": [1000] * 2})
+    desk = Desk(world, backup_table=False)
+    if command == "rollback":
+        desk.compact()
+    return desk
+
+
+def leave_one_unanswered(world, is_now):
+    """Of the questions where partitions are, the first one about which `is_now` says so has no answer; returns what tells that it came."""
+    ask, met = world.metastore.partitions_named, []
+
+    def partitions_named(table, wanted):
+        if not met and is_now(wanted):
+            met.append(wanted)
+            raise MetastoreUnavailable("Connection refused")
+        return ask(table, wanted)
+
+    world.metastore.partitions_named = partitions_named
+    return met
+
+
+def is_shown(world):
+    return all(world.rows_of(TABLE)[f"events/dt=1/{number}"] for number in range(3))
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_recovery_tells_what_the_metastore_said_before_it_moved_anything(command, statement):
+    desk = set_up(command)
+    world, live = desk.world, desk.live("dt=1")
+    incoming = "/restoring/u00001 " if command == "rollback" else "/ready/u00001 "
+    desk.kill_before(["rename_exact", incoming, "/dt=1"], getattr(desk, command))
+    list(STATEMENTS[statement](Hive(world)))
+    unanswered = leave_one_unanswered(world, lambda _: world.files.namespace.find(live) is not None)
+    result = desk.recover()
+    assert unanswered and not is_shown(world)
+    assert result.code is Exit.INVESTIGATE
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_run_whose_last_question_has_no_answer_is_left_for_the_next_one(command, statement):
+    desk = set_up(command)
+    world, live, met = desk.world, desk.live("dt=1"), []
+
+    def act(what):
+        if not met and what.startswith("rename_exact") and what.endswith(f"/u00001 {live}"):
+            met.append(what)
+            list(STATEMENTS[statement](Hive(world)))
+
+    world.files.before_step = act
+    unanswered = leave_one_unanswered(world, lambda wanted: met and len(wanted) > 1)
+    code = getattr(desk, command)().code
+    assert unanswered and not is_shown(world)
+    assert code is Exit.PARTIAL
+    assert desk.recover().code is Exit.INVESTIGATE
