@@ -320,6 +320,13 @@ def server_of(location: str) -> str:
     return prefix[0] if prefix else ""
 
 
+def is_location(text: str) -> bool:
+    """Whether a qualified text has what every location has: a scheme and an absolute path, or a server alone."""
+    server = server_of(text)
+    path = text[len(server) :]
+    return bool(server) and (path.startswith("/") or not path and "//" in server)
+
+
 def base(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 

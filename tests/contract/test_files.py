@@ -101,8 +101,16 @@ def test_a_namenode_that_is_named_by_its_address_is_spelled_as_its_nameservice(g
         "hdfs://localhost.:8020/w/t",
         "hdfs://somebody@home/w/t",
         "hdfs://somebody:else@127.0.0.1:8020/w/t",
+        # As a client takes the name of a nameservice, too.
+        "hdfs://home:8020/w/t",
+        "hdfs://HOME:08020/w/t",
+        "hdfs://home:/w/t",
+        "hdfs://127.0.0.1:/w/t",
     ):
         assert files.qualify(spelled) == "hdfs://home/w/t"
+        conf.set("fs.defaultFS", "hdfs://home:8020")
+        assert HadoopFiles(elsewhere).qualify(spelled) == "hdfs://home/w/t"
+        conf.set("fs.defaultFS", "hdfs://home")
     assert files.qualify("hdfs://127.0.0.1:8021/w/t") == "hdfs://127.0.0.1:8021/w/t"
 
 
@@ -145,7 +153,7 @@ def test_a_server_that_nobody_configured_is_known_without_a_call(files_world, si
     assert refused.value.reason.code is Code.FOREIGN_SERVER
 
 
-@pytest.mark.parametrize("text", ["x:y", "x:.hivekeeper/y", "hdfs://[/x"])
+@pytest.mark.parametrize("text", ["x:y", "x:.hivekeeper/y", "hdfs://[/x", "//w", "//w:t", "//[x", "//[::1]:8020w/t", "file:"])
 def test_a_text_that_is_no_location_is_nowhere_and_no_error(files_world, text):
     """Hive's server stores whatever alter_partitions gives a partition for its location."""
     found = files_world.files.qualify(text)

@@ -16,7 +16,7 @@ import re
 import sys
 import time
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from hivekeeper import names
 from hivekeeper.cluster.gateway import Gateway
@@ -65,6 +65,11 @@ except KeyError:
 RECOVERY_S = 10.0
 
 
+# Of which it is remembered what they are; a name of the domain name system has up to 253 characters.
+MOST_SERVERS, LONGEST_SERVER = 1000, 300
+Known = TypeVar("Known")
+
+
 class HadoopFiles:
     """`ports.Files` on the Hadoop file system of each path."""
 
@@ -94,17 +99,14 @@ class HadoopFiles:
         prefix = AUTHORITY.match(path)
         if prefix is None or NEEDS_HADOOP.search(path):
             return str(_ask(self._locations.qualify, path))
-        if prefix[0] not in self._spelling:
-            self._spelling[prefix[0]] = str(_ask(self._locations.qualify, prefix[0] + "/")).rstrip("/")
-        return self._spelling[prefix[0]] + (re.sub("/+", "/", path[prefix.end() :]).rstrip("/") or "/")
+        server = _remembered(self._spelling, prefix[0], lambda: str(_ask(self._locations.qualify, prefix[0] + "/")).rstrip("/"))
+        return server + (re.sub("/+", "/", path[prefix.end() :]).rstrip("/") or "/")
 
     def is_foreign(self, location: str) -> bool:
-        server = names.server_of(location)
-        if not server and not location.startswith("/"):
+        if not names.is_location(location):
             return True
-        if server not in self._foreign:
-            self._foreign[server] = bool(_ask(self._locations.isForeign, f"{server}/", self._trusted))
-        return self._foreign[server]
+        server = names.server_of(location)
+        return _remembered(self._foreign, server, lambda: bool(_ask(self._locations.isForeign, f"{server}/", self._trusted)))
 
     def look(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
         return self._look(self._listing.look, directories, most)
@@ -491,6 +493,16 @@ def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
         return call(*arguments)
     except JAVA_ERRORS as error:
         raise files_error(java_causes(error)) from None
+
+
+def _remembered(known: Dict[str, Known], server: str, ask: Callable[[], Known]) -> Known:
+    """The answer about a server, which is asked for once if it is one of few: strangers may name millions of long ones."""
+    if server in known:
+        return known[server]
+    answer = ask()
+    if len(known) < MOST_SERVERS and len(server) <= LONGEST_SERVER:
+        known[server] = answer
+    return answer
 
 
 @contextmanager

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Collection, Dict, Optional, Tuple
+from typing import Collection, Dict, FrozenSet, Optional, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
-from hivekeeper.model import FileInfo, Table
+from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import Cluster, NoPermission, require_readable
 from hivekeeper.reasons import Code
@@ -79,16 +79,17 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str])
     if table.partitioned or not follows_its_name(table):
         return
     own = ControlPaths.of(table.location, partitioned=False)
-    orphans = _find_orphans(cluster, names.parent(table.location))
+    # Records in a directory of somebody else are not believed.
+    believed = frozenset([cluster.files.user_at(table.location), *trusted])
+    orphans = _find_orphans(cluster, names.parent(table.location), believed)
     if orphans is None:
         raise Refused(
             f"{table.full_name}: there are more than {MOST_BESIDE} hidden files or directories beside its directory",
             code=Code.TOO_MANY_HIDDEN,
             next="find out who makes them, and remove them",
         )
-    # Each costs calls. That a directory of somebody else is not believed needs none: who owns it is in the listing.
-    believed = {cluster.files.user_at(table.location), *trusted}
-    for control in (ControlPaths(orphan.path) for orphan in orphans if orphan.owner in believed):
+    # Each costs calls.
+    for control in map(ControlPaths, orphans):
         if control != own and table.create_time and _is_left_behind(cluster, table, control, trusted):
             raise NeedsInvestigation(
                 f"{table.full_name}: it was renamed, and its records and backups stayed in {control.top}",
@@ -104,21 +105,34 @@ def follows_its_name(table: Table) -> bool:
     return table.kind == "MANAGED_TABLE" or table.parameters.get(TRANSLATED, "").lower() == "true"
 
 
-def _find_orphans(cluster: Cluster, beside: str) -> Optional[Tuple[FileInfo, ...]]:
-    """The control directories in a directory that belong to no table; None if it holds too many hidden entries to look for them."""
-    if beside not in cluster.orphans:
-        cluster.orphans[beside] = _list_orphans(cluster, beside)
-    return cluster.orphans[beside]
+def _find_orphans(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> Optional[Tuple[str, ...]]:
+    """The control directories of these owners in a directory that belong to no table; None if it holds too many hidden entries to look for
+    them.
+    """
+    if (beside, believed) not in cluster.orphans:
+        cluster.orphans[beside, believed] = _list_orphans(cluster, beside, believed)
+    return cluster.orphans[beside, believed]
 
 
-def _list_orphans(cluster: Cluster, beside: str) -> Optional[Tuple[FileInfo, ...]]:
+def _list_orphans(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> Optional[Tuple[str, ...]]:
+    """Those of others, of which anybody may make a hundred thousand in each directory with a table of theirs, are not kept."""
     prefix = f"{names.CONTROL}-"
     hidden = cluster.files.look_hidden([beside], MOST_BESIDE + 1)[beside].entries
     if len(hidden) > MOST_BESIDE:
         return None
-    found = {names.join(beside, entry.name[len(prefix) :]): entry for entry in hidden if entry.is_dir and entry.name.startswith(prefix)}
-    touching = cluster.metastore.locations_below(list(found)) if found else {}
-    return tuple(entry for place, entry in found.items() if not touching.get(place))
+    own = [entry for entry in hidden if entry.is_dir and entry.name.startswith(prefix) and entry.owner in believed]
+    taken = _names_taken(cluster, beside) if own else frozenset()
+    return tuple(entry.path for entry in own if taken is not None and entry.name[len(prefix) :] not in taken)
+
+
+def _names_taken(cluster: Cluster, beside: str) -> Optional[FrozenSet[str]]:
+    """The names in a directory that tables lie at or below; None if one lies at it or above it, so that all are."""
+    places = cluster.metastore.table_locations().values()
+    above = frozenset(names.with_above(beside))
+    if not above.isdisjoint(place.rstrip("/") for place in places):
+        return None
+    top = f"{beside}/"
+    return frozenset(place[len(top) :].partition("/")[0] for place in places if place.startswith(top))
 
 
 def _is_left_behind(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
+from typing import Callable, Collection, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
@@ -32,6 +32,8 @@ Answer = TypeVar("Answer")
 LOOK_AT_FIRST, LOOK_AT_ONCE, ENTRIES_AT_ONCE = 100, 2000, 50_000
 # Tables in or around a directory, most of which has none or a few backup tables of its own.
 TOUCHING_AT_ONCE = 100
+# Of the tables in the directory of another one that are looked at before it is refused.
+MOST_BACKUP_TABLES = 10_000
 # A name that is not known takes seconds, and its file system's client is kept.
 MOST_SERVERS = 20
 # Of the directories between a table's and its units, together: a million partitions have 400 MB of them at most, unless somebody gives
@@ -144,17 +146,40 @@ def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tupl
     """
     touching = cluster.metastore.locations_below([table.location, control.top])
     others = sorted({name for found in touching.values() for name in found if name != table.full_name})
-    portions = (others[start : start + TOUCHING_AT_ONCE] for start in range(0, len(others), TOUCHING_AT_ONCE))
-    return next(filter(None, (_find_strangers(cluster, table, some) for some in portions)), ())
+    # A backup table lies at live or in the control directory, whatever the mark of another one says.
+    around = [name for name in others if _is_around(cluster, name, table.location)]
+    likely = sorted(set(others).difference(around))
+    # No table has more backup tables than that.
+    around += likely[MOST_BACKUP_TABLES:]
+    for some in _in_portions(around):
+        found = tuple(_find_tables(cluster, some).values())
+        if found:
+            return found
+    return next(filter(None, (_find_strangers(cluster, table, some) for some in _in_portions(likely[:MOST_BACKUP_TABLES]))), ())
+
+
+def _in_portions(full_names: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (full_names[start : start + TOUCHING_AT_ONCE] for start in range(0, len(full_names), TOUCHING_AT_ONCE))
+
+
+def _is_around(cluster: Cluster, full_name: str, place: str) -> bool:
+    location = cluster.metastore.table_locations().get(full_name, "")
+    return bool(location) and eligibility.is_below(place, location)
 
 
 def _find_strangers(cluster: Cluster, table: Table, full_names: Sequence[str]) -> Tuple[Table, ...]:
     """Those of these tables that exist, but for backup tables of this one or of a table that is gone; ordered by name."""
     found = _find_tables(cluster, full_names)
     backed_up = {of for one in found.values() for of in [one.parameters.get(names.BACKUP_OF, "")] if names.TABLE.fullmatch(of)}
-    there = _find_tables(cluster, backed_up - {table.full_name}).keys()
+    there = _find_there(cluster, backed_up - {table.full_name})
     own = {table.full_name, *(backed_up - there)}
     return tuple(found[name] for name in sorted(found) if found[name].parameters.get(names.BACKUP_OF) not in own)
+
+
+def _find_there(cluster: Cluster, full_names: Collection[str]) -> Set[str]:
+    """Those of these tables that exist; marks may name thousands of databases that do not."""
+    databases = set(cluster.metastore.databases()) if full_names else set()
+    return set(_find_tables(cluster, [name for name in full_names if name.partition(".")[0] in databases]))
 
 
 def _find_tables(cluster: Cluster, full_names: Iterable[str]) -> Dict[str, Table]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
+from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 # Entries of all directories that hold tables of a database. What has more is not looked through.
 MOST_LISTED = 200_000
+# Of hidden entries in a directory that may have been a table's.
+MOST_HIDDEN_INSIDE = 1000
 
 
 def find_backup_tables(tables: Sequence[Table], exists: Callable[[str], bool]) -> List[Orphan]:
@@ -115,11 +117,25 @@ def _without_backup_tables(tables: Iterable[Table]) -> Set[str]:
 
 
 def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[str]:
-    seen = _look_where_allowed(lambda some: cluster.files.look_hidden(some, MOST_LISTED), places)
-    return [path for snapshot in seen.values() for path in _removed_among(snapshot.entries)]
+    """Of directories that somebody may have filled only what is looked for is kept; those with very much hidden in them are left out."""
+    left = MOST_LISTED
+
+    def look(some: Sequence[str]) -> Optional[Mapping[str, Snapshot]]:
+        nonlocal left
+        seen = cluster.files.look_hidden(some, MOST_HIDDEN_INSIDE + 1)
+        if sum(len(snapshot.entries) for snapshot in seen.values()) > MOST_HIDDEN_INSIDE:
+            if len(some) > 1:
+                return None
+            log.warning("step=find-orphans reason=%r", f"{some[0]} is left out: more than {MOST_HIDDEN_INSIDE} hidden entries are in it")
+            return {}
+        found = {place: tuple(entry for entry in snapshot.entries if _is_removed(entry))[:left] for place, snapshot in seen.items()}
+        left -= sum(map(len, found.values()))
+        return {place: replace(seen[place], entries=entries) for place, entries in found.items()}
+
+    return [entry.path for snapshot in _look_where_allowed(look, places).values() for entry in snapshot.entries]
 
 
-def _look_where_allowed(look: Callable[[Sequence[str]], Mapping[str, Snapshot]], places: Sequence[str]) -> Dict[str, Snapshot]:
+def _look_where_allowed(look: Callable[[Sequence[str]], Optional[Mapping[str, Snapshot]]], places: Sequence[str]) -> Dict[str, Snapshot]:
     """Those of these directories that exist and may be looked at. Whoever owns one beside tables may close it, and must not hide others."""
     seen, denied = ask_where_allowed(partial(look_in_portions, look), places)
     if denied:
@@ -129,7 +145,11 @@ def _look_where_allowed(look: Callable[[Sequence[str]], Mapping[str, Snapshot]],
 
 
 def _removed_among(entries: Iterable[FileInfo]) -> List[str]:
-    return [entry.path for entry in entries if entry.is_dir and ControlPaths.of_removed(entry.path)]
+    return [entry.path for entry in entries if _is_removed(entry)]
+
+
+def _is_removed(entry: FileInfo) -> bool:
+    return entry.is_dir and ControlPaths.of_removed(entry.path) is not None
 
 
 def _explain_removed(path: str, database: str) -> Orphan:

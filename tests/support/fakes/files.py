@@ -391,10 +391,11 @@ class FakeFiles:
 
     def qualify(self, path: str) -> str:
         self._require_alive()
-        return qualified(path)
+        # A server without a scheme leads nowhere.
+        return path if path.startswith("//") and path.strip("/") else qualified(path)
 
     def is_foreign(self, location: str) -> bool:
-        return is_foreign(location)
+        return not names.is_location(location) or is_foreign(location)
 
     def look(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
         self._require_alive()

@@ -51,14 +51,17 @@ public class Locations {
    */
   static String qualify(Configuration conf, String text) throws IOException {
     Path path = spelled(conf, new Path(text));
+    URI uri = path.toUri();
+    // A server without a scheme leads nowhere.
+    if (uri.getScheme() == null && uri.getAuthority() != null) return text;
     FileSystem home = FileSystem.get(conf);
-    String scheme = path.toUri().getScheme();
-    if (scheme != null && !scheme.equalsIgnoreCase(home.getUri().getScheme())) return path.toString();
+    URI root = spelled(conf, new Path(home.getUri())).toUri();
+    if (uri.getScheme() != null && !uri.getScheme().equalsIgnoreCase(root.getScheme())) return path.toString();
     // The client would look for its name once more.
-    if ("hdfs".equals(scheme) && path.toUri().getAuthority() != null && !isOneFileSystem(path.toUri(), home.getUri())) return path.toString();
+    if ("hdfs".equals(uri.getScheme()) && uri.getAuthority() != null) return path.toString();
     try {
       Path absolute = home.makeQualified(path);
-      return new Path(home.getUri().getScheme(), home.getUri().getAuthority(), absolute.toUri().getPath()).toString();
+      return new Path(root.getScheme(), root.getAuthority(), absolute.toUri().getPath()).toString();
     } catch (IllegalArgumentException anotherServer) {
       return path.toString();
     }
@@ -71,7 +74,7 @@ public class Locations {
     String scheme = uri.getScheme().toLowerCase(Locale.ROOT);
     String server = uri.getAuthority();
     if (server != null && scheme.equals("hdfs")) {
-      server = knownAs(conf, server.substring(server.lastIndexOf('@') + 1).replaceFirst("\\.(:\\d+)?$", "$1"));
+      server = knownAs(conf, withPlainPort(server.substring(server.lastIndexOf('@') + 1)).replaceFirst("\\.(:\\d+)?$", "$1"));
     }
     return new Path(scheme, server, uri.getPath().isEmpty() ? "/" : uri.getPath());
   }
@@ -90,7 +93,8 @@ public class Locations {
       return true;
     }
     URI home = FileSystem.getDefaultUri(conf);
-    if (uri.getScheme() == null || isOneFileSystem(uri, home)) return false;
+    if (uri.getScheme() == null || !uri.getPath().startsWith("/")) return true;
+    if (isOneFileSystem(uri, home)) return false;
     for (String each : Json.readStrings(named)) {
       if (isOneFileSystem(uri, new Path(each).toUri())) return false;
     }
@@ -149,11 +153,15 @@ public class Locations {
     return found;
   }
 
-  /** The configured nameservice of this name or with a NameNode at this server, the default file system if it is there, or the same. */
+  /**
+   * The configured nameservice of this name or with a NameNode at this server, the default file system if it is there, or the same. A
+   * client takes the name of a nameservice with the default port for the nameservice (NameNodeProxiesClient.createFailoverProxyProvider,
+   * which refuses any other port).
+   */
   private static String knownAs(Configuration conf, String server) {
     Map<String, String> known = new LinkedHashMap<String, String>();
     for (String nameservice : nameservices(conf)) {
-      if (nameservice.equalsIgnoreCase(server)) return nameservice;
+      if (withPort(nameservice).equals(withPort(server))) return nameservice;
       for (String address : addresses(conf, nameservice)) known.put(withPort(address), nameservice);
     }
     URI home = FileSystem.getDefaultUri(conf);
@@ -177,6 +185,11 @@ public class Locations {
       if (isAt(name, address)) return (String) one.getValue();
     }
     return server;
+  }
+
+  /** Java reads a port as a number, and takes none after the colon for no port. */
+  private static String withPlainPort(String server) {
+    return server.replaceFirst(":0*(\\d*)$", ":$1").replaceFirst(":$", "");
   }
 
   private static String withPort(String server) {

@@ -1,0 +1,109 @@
+"""What strangers may have made in thousands: neither the memory nor the calls of a command grow with it, let alone with its product."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper.cluster.files import HadoopFiles
+from hivekeeper.commands.compact_swap import compact_swap
+from hivekeeper.commands.orphans import show_orphans
+from hivekeeper.model import Selection
+from hivekeeper.names import BACKUP_OF
+from support.builders import a_table
+from support.contexts import a_context
+from support.desk import Desk
+from support.world import World
+
+RUN = "20260101t020304z-0000"
+HOME = "hdfs://nn/home/mallory"
+
+
+def make_directories(world, paths, owner="mallory"):
+    for path in paths:
+        world.files.writer.make_directory(path)
+        node = world.files.namespace.directory(path)
+        node.attributes = replace(node.attributes, owner=owner)
+
+
+def listen(monkeypatch, port, method, size):
+    """The sizes of the answers that a method gives."""
+    told, ask = [], getattr(port, method)
+
+    def asked(*words):
+        answer = ask(*words)
+        told.append(size(answer))
+        return answer
+
+    monkeypatch.setattr(port, method, asked)
+    return told
+
+
+@pytest.mark.parametrize("command", [Desk.compact, Desk.recover, Desk.cleanup, Desk.backup])
+def test_tables_around_many_directories_are_not_told_for_each_of_these(command, monkeypatch):
+    world = World()
+    world.add_table(a_table(kind="MANAGED_TABLE", name="mallorys", location=f"{HOME}/t", create_time=6), {"": [1000] * 3})
+    make_directories(world, [f"{HOME}/.hivekeeper-x{number}" for number in range(100)], owner="hive")
+    for number in range(100):
+        world.catalog.add_table(a_table(name=f"m{number}", location=HOME, create_time=7))
+    told = listen(monkeypatch, world.metastore, "locations_below", lambda found: sum(map(len, found.values())))
+    command(Desk(world, "sales.mallorys"))
+    assert max(told, default=0) <= 250
+
+
+def test_directories_of_others_beside_many_tables_are_not_kept():
+    world = World()
+    for table in range(20):
+        home = f"{HOME}/{table}"
+        world.add_table(a_table(kind="MANAGED_TABLE", name=f"t{table}", location=f"{home}/t", create_time=table + 1), {"": [1000] * 3})
+        make_directories(world, [f"{home}/.hivekeeper-x{number}" for number in range(40)])
+    compact_swap(a_context(world.cluster, Selection(databases=("sales",)), RUN))
+    assert len(world.cluster.orphans) == 20
+    assert not any(world.cluster.orphans.values())
+
+
+def test_what_is_hidden_in_directories_beside_a_table_is_not_kept(monkeypatch):
+    monkeypatch.setattr("hivekeeper.steps.orphans.MOST_HIDDEN_INSIDE", 35)
+    world = World()
+    world.catalog.homes["sales"] = "hdfs://nn/warehouse/sales"
+    world.add_table(a_table(["dt"], name="mallorys", location=f"{HOME}/t", create_time=6), {"dt=1": [1000]})
+    make_directories(world, [f"{HOME}/d{number}/.h{hidden}" for number in range(20) for hidden in range(30)])
+    make_directories(world, [f"{HOME}/full/.h{hidden}" for hidden in range(40)])
+    make_directories(world, [f"{HOME}/d7/.hivekeeper.removed-{RUN}"])
+    told = listen(monkeypatch, world.files, "look_hidden", lambda seen: sum(len(one.entries) for one in seen.values()))
+    result = show_orphans(a_context(world.cluster, Selection(databases=("sales",)), RUN))
+    assert max(told) <= 36
+    found = [orphan.place for table in result.tables for orphan in table.orphans or ()]
+    assert f"{HOME}/d7/.hivekeeper.removed-{RUN}" in found
+
+
+@pytest.mark.parametrize("location", ["hdfs://nn/warehouse", "hdfs://nn/warehouse/sales/events/x"], ids=["around", "inside"])
+def test_tables_that_are_marked_as_backups_of_none_cost_nobody_a_call_each(location, monkeypatch):
+    calls = []
+    for marked in (100, 1000):
+        world = World()
+        world.add_table(a_table(["dt"], create_time=5), {"dt=1": [1000] * 3})
+        for number in range(marked):
+            mark = {BACKUP_OF: f"gone{number}.t"}
+            world.catalog.add_table(a_table(name=f"m{number}", location=location, parameters=mark, create_time=7))
+        asked = listen(monkeypatch, world.metastore, "tables", len)
+        compact_swap(a_context(world.cluster, Selection(tables=("sales.events",)), RUN))
+        calls.append(len(asked))
+    few, many = calls
+    # Inside, a call for a hundred of them.
+    assert many <= few + 20
+
+
+class Locations:
+    def qualify(self, path):
+        return path
+
+
+def test_names_of_servers_are_not_all_remembered():
+    files = HadoopFiles.__new__(HadoopFiles)
+    files._spelling, files._locations = {}, Locations()
+    for number in range(3000):
+        for length in (30, 3000):
+            assert files.qualify(f"hdfs://{'x' * length}{number}//a") == f"hdfs://{'x' * length}{number}/a"
+    assert sum(map(len, files._spelling)) <= 300_000
