@@ -237,7 +237,10 @@ class Files(Protocol):
         """
 
     def remove_empty(self, path: str) -> bool:
-        """Delete a directory only if it is empty. Returns False if it is not empty or does not exist."""
+        """Delete a directory only if it is empty. Returns False if it is not empty or does not exist.
+
+        Raises NoPermission, also where it may not be listed.
+        """
 
     def delete_tree(self, path: str) -> None:
         """Delete a directory and everything below it; no error if it is missing. Only for what is proved superfluous."""

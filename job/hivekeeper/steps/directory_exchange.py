@@ -13,7 +13,7 @@ from typing import ContextManager, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Unit
 from hivekeeper.plan import eligibility
-from hivekeeper.ports import MetastoreUnavailable, SourceMissing, TargetExists
+from hivekeeper.ports import MetastoreUnavailable, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.manifests import ManifestFile
@@ -127,7 +127,14 @@ class DirectoryExchange:
         return replace(carried, is_merged=is_merged)
 
     def find_unmerged(self) -> str:
-        return next((aside.path for aside in arrivals.find_asides(self.run, self.unit) if not self.run.files.remove_empty(aside.path)), "")
+        return next((aside.path for aside in arrivals.find_asides(self.run, self.unit) if not self._is_removed(aside.path)), "")
+
+    def _is_removed(self, aside: str) -> bool:
+        try:
+            return self.run.files.remove_empty(aside)
+        except NoPermission:
+            # It may not be listed, and something may be in it.
+            return False
 
     def settle_live(self) -> Tuple[FileInfo, ...]:
         live = self.unit.live

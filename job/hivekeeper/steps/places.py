@@ -226,25 +226,24 @@ def find_undecided(run: Run, changed: Mapping[UnitNumber, Reason]) -> Set[UnitNu
     return {number for number, why in changed.items() if why.code is Code.DROPPED} if deletes_files(run.table) else set()
 
 
-def confirm(
-    run: Run, units: Sequence[UnitResult], known: Optional[Places] = None
-) -> Tuple[List[UnitResult], Optional[MetastoreUnavailable]]:
+def confirm(run: Run, units: Sequence[UnitResult]) -> Tuple[List[UnitResult], Optional[MetastoreUnavailable]]:
     """The results for the log: a unit that the metastore has elsewhere, or not at all, is no success.
 
-    If it does not answer, `known` counts, which it said before an interrupted run was settled. Without that its error is returned, too: a
-    statement may have met a unit in its gap, so the run is to be left for the next one, which asks again.
+    If it does not answer, its error is returned, too: a statement may have met a unit in its gap, so the run is to be left for the next
+    one, which asks again.
     """
     concerned = [unit for unit in units if (unit.outcome.touched or unit.outcome.exchanged) and not unit.outcome.is_astray]
-    restored: Set[UnitNumber] = set()
     try:
         found = ask(run, [unit.planned for unit in concerned], are_settled=True)
-        restored = _restore(run, concerned, found)
     except (MetastoreUnavailable, Refused) as error:
         log.warning("table=%s step=confirm-places failed reason=%r", run.table.full_name, str(error))
-        if known is None:
-            # What it refuses it refuses the next run, too.
-            return list(units), error if isinstance(error, MetastoreUnavailable) else None
-        found = known
+        # What we refuse the next run refuses, too.
+        return list(units), error if isinstance(error, MetastoreUnavailable) else None
+    try:
+        restored = _restore(run, concerned, found)
+    except (MetastoreUnavailable, Refused) as error:
+        log.warning("table=%s step=restore-partition failed reason=%r", run.table.full_name, str(error))
+        restored = set()
     found = replace(found, changed={number: why for number, why in found.changed.items() if number not in restored})
     numbers = {unit.planned.number for unit in concerned}
     return [_confirmed(run, unit, found) if unit.planned.number in numbers else unit for unit in units], None

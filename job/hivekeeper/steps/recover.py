@@ -39,7 +39,6 @@ from hivekeeper.steps import (
 )
 from hivekeeper.steps.exchange import Exchange
 from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
-from hivekeeper.steps.places import Places
 from hivekeeper.steps.run_directory import Returned, Run
 from hivekeeper.steps.whereabouts import Whereabouts
 
@@ -122,10 +121,11 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
         units = _settle_units(run, plan, settle)
         finish.finish_units(run, units)
         return run, tuple(units)
-    found = places.ask(run, plan.units)
-    units = _settle_units(run, plan, _leave_dropped(run, plan, settle, found))
+    units = _settle_units(run, plan, _leave_dropped(run, plan, settle))
     finish.finish_units(run, units)
-    confirmed, _ = places.confirm(run, units, found)
+    confirmed, unasked = places.confirm(run, units)
+    if unasked:
+        raise unasked
     return run, tuple(confirmed)
 
 
@@ -198,8 +198,9 @@ def _settle_of_former(run: Run, plan: RunPlan) -> Tuple[UnitResult, ...]:
     return tuple(units)
 
 
-def _leave_dropped(run: Run, plan: RunPlan, settle: Settle, found: Places) -> Settle:
+def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
     """Settle partitions that were dropped in the outage, with files that Hive would have deleted, without touching live."""
+    found = places.ask(run, plan.units)
     undecided, describe = places.find_undecided(run, found.changed), _find_describer(run, plan)
     # Hive has found the new files and deleted them, unless it was discovery that did not find them.
     after = Outcome.MISPLACED if places.discovers(run.table) else Outcome.DROPPED_MEANWHILE

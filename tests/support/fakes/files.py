@@ -501,6 +501,9 @@ class FakeFiles:
         def remove() -> bool:
             place = self._named(path)
             node = self.namespace.find(place)
+            if node is not None and not self.namespace.unreadable.isdisjoint(names.with_above(place)):
+                # It is listed first.
+                raise NoPermission(f"{path}: permission denied")
             return node is not None and node.is_dir and not node.children and self.namespace.delete(place)
 
         return bool(self._change("remove_empty", [path], remove))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hivekeeper.codes import Exit
-from hivekeeper.ports import MetastoreUnavailable
+from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 from support.builders import a_table
 from support.desk import Desk
 from support.hive_statements import Hive
@@ -48,16 +48,28 @@ def is_shown(world):
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_recovery_tells_what_the_metastore_said_before_it_moved_anything(command, statement):
+@pytest.mark.parametrize("is_in_gap", [False, True], ids=["in the outage", "in the gap of the recovery"])
+def test_a_recovery_whose_last_question_has_no_answer_is_done_once_more(command, statement, is_in_gap):
     desk = set_up(command)
     world, live = desk.world, desk.live("dt=1")
     incoming = "/restoring/u00001 " if command == "rollback" else "/ready/u00001 "
     desk.kill_before(["rename_exact", incoming, "/dt=1"], getattr(desk, command))
-    list(STATEMENTS[statement](Hive(world)))
+    met = []
+
+    def act(what):
+        if not met and what.startswith("rename_exact") and what.endswith(f"/u00001 {live}"):
+            met.append(what)
+            list(STATEMENTS[statement](Hive(world)))
+
+    if is_in_gap:
+        world.files.before_step = act
+    else:
+        list(STATEMENTS[statement](Hive(world)))
     unanswered = leave_one_unanswered(world, lambda _: world.files.namespace.find(live) is not None)
-    result = desk.recover()
+    code = desk.recover().code
     assert unanswered and not is_shown(world)
-    assert result.code is Exit.INVESTIGATE
+    assert code is Exit.UNUSABLE
+    assert desk.recover().code is Exit.INVESTIGATE
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
@@ -77,3 +89,30 @@ def test_a_run_whose_last_question_has_no_answer_is_left_for_the_next_one(comman
     assert unanswered and not is_shown(world)
     assert code is Exit.PARTIAL
     assert desk.recover().code is Exit.INVESTIGATE
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_discovery_dropped_and_cannot_be_put_back_does_not_hide_where_others_are(command):
+    world, met = World(), []
+    table = a_table(["dt"], kind="MANAGED_TABLE", create_time=5, parameters={"discover.partitions": "true"})
+    world.add_table(table, {f"dt={number}": [1000] * 3 for number in (1, 2)})
+    desk = Desk(world, backup_table=False)
+    if command == "rollback":
+        desk.compact()
+    one, two = desk.live("dt=1"), desk.live("dt=2")
+
+    def act(what):
+        if "moved" not in met and what.startswith("rename_exact") and what.endswith(f"/u00001 {one}"):
+            met.append("moved")
+            list(STATEMENTS["set location"](Hive(world)))
+        if "dropped" not in met and what.startswith("rename_exact") and what.endswith(f"/u00002 {two}"):
+            met.append("dropped")
+            world.catalog.drop_partition(TABLE, "dt=2")
+
+    def refuse(*_):
+        raise MetastoreRefused("no right to add partitions")
+
+    world.files.before_step, world.metastore.add_partition = act, refuse
+    code = getattr(desk, command)().code
+    assert met == ["moved", "dropped"] and not is_shown(world)
+    assert code is Exit.INVESTIGATE
