@@ -119,6 +119,7 @@ def _without_backup_tables(tables: Iterable[Table]) -> Set[str]:
 def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[str]:
     """Of directories that somebody may have filled only what is looked for is kept; those with very much hidden in them are left out."""
     left = MOST_LISTED
+    found: Dict[str, List[str]] = {}
 
     def look(some: Sequence[str]) -> Optional[Mapping[str, Snapshot]]:
         nonlocal left
@@ -128,11 +129,15 @@ def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[str]:
                 return None
             log.warning("step=find-orphans reason=%r", f"{some[0]} is left out: more than {MOST_HIDDEN_INSIDE} hidden entries are in it")
             return {}
-        found = {place: tuple(entry for entry in snapshot.entries if _is_removed(entry))[:left] for place, snapshot in seen.items()}
-        left -= sum(map(len, found.values()))
-        return {place: replace(seen[place], entries=entries) for place, entries in found.items()}
+        for place, snapshot in seen.items():
+            # One beside a closed directory is asked about several times.
+            left += len(found.get(place, ()))
+            found[place] = _removed_among(snapshot.entries)[:left]
+            left -= len(found[place])
+        return {place: replace(snapshot, entries=()) for place, snapshot in seen.items()}
 
-    return [entry.path for snapshot in _look_where_allowed(look, places).values() for entry in snapshot.entries]
+    _look_where_allowed(look, places)
+    return [path for paths in found.values() for path in paths]
 
 
 def _look_where_allowed(look: Callable[[Sequence[str]], Optional[Mapping[str, Snapshot]]], places: Sequence[str]) -> Dict[str, Snapshot]:

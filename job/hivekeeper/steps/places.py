@@ -14,7 +14,7 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Table, Unit
 from hivekeeper.names import BACKUP_OF, UnitNumber
 from hivekeeper.plan.eligibility import is_below
-from hivekeeper.ports import MetastoreUnavailable, require_readable
+from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable, require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -229,8 +229,8 @@ def find_undecided(run: Run, changed: Mapping[UnitNumber, Reason]) -> Set[UnitNu
 def confirm(run: Run, units: Sequence[UnitResult]) -> Tuple[List[UnitResult], Optional[MetastoreUnavailable]]:
     """The results for the log: a unit that the metastore has elsewhere, or not at all, is no success.
 
-    If it does not answer, its error is returned, too: a statement may have met a unit in its gap, so the run is to be left for the next
-    one, which asks again.
+    If it does not answer, its error is returned, too: a statement may have met a unit in its gap, or discovery dropped one, so the run is
+    to be left for the next one, which asks again.
     """
     concerned = [unit for unit in units if (unit.outcome.touched or unit.outcome.exchanged) and not unit.outcome.is_astray]
     try:
@@ -243,6 +243,9 @@ def confirm(run: Run, units: Sequence[UnitResult]) -> Tuple[List[UnitResult], Op
         restored = _restore(run, concerned, found)
     except (MetastoreUnavailable, Refused) as error:
         log.warning("table=%s step=restore-partition failed reason=%r", run.table.full_name, str(error))
+        if isinstance(error, MetastoreUnavailable) and not isinstance(error, MetastoreRefused):
+            return list(units), error
+        # What is refused stays refused, and must not hide where the others are.
         restored = set()
     found = replace(found, changed={number: why for number, why in found.changed.items() if number not in restored})
     numbers = {unit.planned.number for unit in concerned}

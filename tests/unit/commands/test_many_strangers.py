@@ -78,6 +78,27 @@ def test_what_is_hidden_in_directories_beside_a_table_is_not_kept(monkeypatch):
     assert f"{HOME}/d7/.hivekeeper.removed-{RUN}" in found
 
 
+def test_a_closed_directory_beside_a_table_hides_nothing_that_is_left_over_and_lifts_no_bound(monkeypatch):
+    monkeypatch.setattr("hivekeeper.steps.orphans.MOST_LISTED", 40)
+    world = World()
+    world.catalog.homes["sales"] = "hdfs://nn/warehouse/sales"
+    world.add_table(a_table(["dt"], name="mallorys", location=f"{HOME}/t", create_time=6), {"dt=1": [1000]})
+    left_over = [f"{HOME}/d{number:02}/.hivekeeper.removed-{RUN}" for number in range(20)]
+    make_directories(world, left_over)
+    world.files.make_directory(f"{HOME}/d99")
+    world.files.namespace.unreadable.add(f"{HOME}/d99")
+
+    def show():
+        result = show_orphans(a_context(world.cluster, Selection(databases=("sales",)), RUN))
+        return {orphan.place for table in result.tables for orphan in table.orphans or ()}
+
+    assert show() >= set(left_over)
+    make_directories(
+        world, [f"{HOME}/d{number:02}/.hivekeeper.removed-{RUN[:-1]}{digit}" for number in range(20) for digit in range(1, 10)]
+    )
+    assert len(show()) <= 40 + 2
+
+
 @pytest.mark.parametrize("location", ["hdfs://nn/warehouse", "hdfs://nn/warehouse/sales/events/x"], ids=["around", "inside"])
 def test_tables_that_are_marked_as_backups_of_none_cost_nobody_a_call_each(location, monkeypatch):
     calls = []

@@ -116,3 +116,31 @@ def test_what_discovery_dropped_and_cannot_be_put_back_does_not_hide_where_other
     code = getattr(desk, command)().code
     assert met == ["moved", "dropped"] and not is_shown(world)
     assert code is Exit.INVESTIGATE
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_discovery_dropped_is_put_back_by_the_next_run_if_the_metastore_does_not_answer_then(command):
+    world, met = World(), []
+    table = a_table(["dt"], kind="EXTERNAL_TABLE", create_time=5, parameters={"discover.partitions": "true"})
+    world.add_table(table, {f"dt={number}": [1000] * 3 for number in (1, 2)})
+    desk = Desk(world, backup_table=False)
+    if command == "rollback":
+        desk.compact()
+    live, add = desk.live("dt=1"), world.metastore.add_partition
+
+    def act(what):
+        if not met and what.startswith("rename_exact") and what.endswith(f"/u00001 {live}"):
+            met.append("dropped")
+            world.catalog.drop_partition(TABLE, "dt=1")
+
+    def add_partition(*_):
+        met.append("unanswered")
+        raise MetastoreUnavailable("Connection refused")
+
+    world.files.before_step, world.metastore.add_partition = act, add_partition
+    code = getattr(desk, command)().code
+    assert set(met) == {"dropped", "unanswered"} and not is_shown(world)
+    assert code is Exit.PARTIAL
+    world.metastore.add_partition = add
+    assert desk.recover().code is Exit.DONE
+    assert is_shown(world)
