@@ -16,6 +16,7 @@ from cluster.servers.kerberos import get_ticket
 from cluster.servers.layout import Layout
 from hivekeeper.cluster.java_errors import java_causes
 from hivekeeper.codes import Exit
+from hivekeeper.ports import NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.steps import concat_exchange
 from support.desk import Desk
@@ -132,6 +133,15 @@ def test_units_whose_parent_may_not_be_written_are_refused_and_nothing_is_left(h
     assert result.code is Exit.REFUSED
     assert {unit.why.code for unit in result.tables[0].units} == {Code.NOT_RENAMABLE}
     assert [path.getName() for path in hdfs.children("")] == list(DAYS)
+
+
+@pytest.mark.parametrize("inside", ["", "file"], ids=["empty", "filled"])
+def test_a_directory_that_may_not_be_listed_is_not_taken_for_an_empty_one(hdfs, inside):
+    hdfs.dfs.mkdirs(hdfs.path(f"closed/{inside}".rstrip("/")))
+    hdfs.give("closed", "loader", "data", "700")
+    with pytest.raises(NoPermission):
+        another_cluster().files.remove_empty(f"{hdfs.root}/closed")
+    assert hdfs.dfs.exists(hdfs.path("closed"))
 
 
 def test_mode_acls_xattrs_and_storage_policy_are_as_before(hdfs, database):
