@@ -3,6 +3,7 @@ package hivekeeper;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
@@ -64,7 +65,7 @@ class OrcFooters {
     StringBuilder attributes = new StringBuilder();
     addAttributes(schema, attributes);
     footer.form.put("schema", schema.toString() + attributes);
-    footer.form.put("codec", reader.getCompressionKind().name().toLowerCase());
+    footer.form.put("codec", reader.getCompressionKind().name().toLowerCase(Locale.ROOT));
     footer.form.put("writer", writer(reader));
     footer.form.put("calendar", !dated ? "none" : reader.writerUsedProlepticGregorian() ? "corrected" : "legacy");
     footer.form.put("zone", zone(meaning));
@@ -137,7 +138,7 @@ class OrcFooters {
 
   private static String writer(Reader reader) {
     if (reader.hasMetadataValue(Footer.SPARK + "version")) return "spark";
-    String implementation = reader.getWriterVersion().getWriterImplementation().name().toLowerCase();
+    String implementation = reader.getWriterVersion().getWriterImplementation().name().toLowerCase(Locale.ROOT);
     return implementation.equals("orc_java") ? "hive" : implementation.replace('_', '-');
   }
 

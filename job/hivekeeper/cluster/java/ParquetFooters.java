@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -55,7 +56,7 @@ class ParquetFooters {
       footer.rows += block.getRowCount();
       for (ColumnChunkMetaData chunk : block.getColumns()) {
         ColumnChunks.requireInside(chunk, footer.file.length);
-        String codec = chunk.getCodec().name().toLowerCase();
+        String codec = chunk.getCodec().name().toLowerCase(Locale.ROOT);
         codecs.add(codec.equals("uncompressed") ? "none" : codec);
         if (chunk.getBloomFilterOffset() >= 0) blooms.add(chunk.getPath().toDotString());
         addChunk(footer, Footer.dotted(Arrays.asList(chunk.getPath().toArray())), chunk);
@@ -130,7 +131,7 @@ class ParquetFooters {
   private static String writer(String createdBy, Map<String, String> keys) {
     if (keys.containsKey(Footer.SPARK + "version") || keys.containsKey(ROW_METADATA)) return "spark";
     if (createdBy == null || createdBy.trim().isEmpty()) return "unknown";
-    String name = createdBy.trim().toLowerCase().split("[ (]", 2)[0];
+    String name = createdBy.trim().toLowerCase(Locale.ROOT).split("[ (]", 2)[0];
     return name.startsWith("parquet-cpp") ? "arrow" : name;
   }
 

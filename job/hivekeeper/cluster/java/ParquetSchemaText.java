@@ -1,6 +1,7 @@
 package hivekeeper;
 
 import java.io.IOException;
+import java.util.Locale;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.parquet.schema.GroupType;
@@ -61,7 +62,7 @@ class ParquetSchemaText {
     PrimitiveTypeName name = type.getPrimitiveTypeName();
     hasInt96 = hasInt96 || name == PrimitiveTypeName.INT96;
     String length = name == PrimitiveTypeName.FIXED_LEN_BYTE_ARRAY ? "(" + type.getTypeLength() + ")" : "";
-    return name.name().toLowerCase() + length;
+    return name.name().toLowerCase(Locale.ROOT) + length;
   }
 
   private void addAnnotation(String annotation) {

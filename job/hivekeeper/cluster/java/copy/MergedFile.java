@@ -10,6 +10,7 @@ import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.bytes.HeapByteBufferAllocator;
@@ -60,7 +61,7 @@ class MergedFile {
     this.source = source.footer;
     schema = source.reader.getFooter().getFileMetaData().getSchema();
     columns = schema.getColumns();
-    codec = options.codec.equals("none") ? CompressionCodecName.UNCOMPRESSED : CompressionCodecName.valueOf(options.codec.toUpperCase());
+    codec = options.codec.equals("none") ? CompressionCodecName.UNCOMPRESSED : CompressionCodecName.valueOf(options.codec.toUpperCase(Locale.ROOT));
     rowGroupBytes = options.rowGroupBytes;
     waitingBytes = options.waitingBytes;
     ParquetProperties.Builder builder = ParquetProperties.builder().withAllocator(new HeapByteBufferAllocator());

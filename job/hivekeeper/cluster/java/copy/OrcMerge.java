@@ -4,6 +4,7 @@ import hivekeeper.OrcMeaning;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
@@ -95,7 +96,7 @@ class OrcMerge extends FileMerge {
     conf.setBoolean("orc.create.index", true);
     Set<String> blooms = bloomColumns(source);
     OrcFile.WriterOptions how = OrcFile.writerOptions(conf).setSchema(source.schema).version(OrcFile.Version.V_0_12);
-    how.compress(CompressionKind.valueOf(options.codec.toUpperCase())).stripeSize(options.rowGroupBytes);
+    how.compress(CompressionKind.valueOf(options.codec.toUpperCase(Locale.ROOT))).stripeSize(options.rowGroupBytes);
     how.rowIndexStride(stride(source.reader.getRowIndexStride(), blooms.size()));
     how.bloomFilterColumns(blooms.isEmpty() ? null : String.join(",", blooms)).directEncodingColumns(null);
     how.useUTCTimestamp(true).setProlepticGregorian(source.reader.writerUsedProlepticGregorian());
