@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Collection, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from urllib.parse import quote
 
+from hivekeeper import names
 from hivekeeper.names import RunId, UnitNumber
 
 # Mode of a new file that only its owner may read.
@@ -245,6 +246,11 @@ class Table:
     @property
     def full_name(self) -> str:
         return f"{self.database}.{self.name}"
+
+    @property
+    def backup_of(self) -> str:
+        """The full name of the table that it is a backup table of, by mark and name; "" if it is none."""
+        return names.backed_up(self.name, self.parameters.get(names.BACKUP_OF, ""))
 
     @property
     def partitioned(self) -> bool:

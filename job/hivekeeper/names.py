@@ -64,6 +64,8 @@ OFFSET_FILE = re.compile(r".+\+\d+\+\d+\+\d+(?:\.[^+]*)?", re.DOTALL)
 SCHEME_AND_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 
 CONTROL = ".hivekeeper"
+# How the name of a backup table ends.
+_BACKUP_TIME = re.compile(r"_[0-9]{8}_[0-9]{6}\Z")
 # The table property that marks one of our backup tables and names the table it belongs to.
 BACKUP_OF = "hivekeeper.backup-of"
 # The table property that marks the catalogue's own tables and views.
@@ -253,6 +255,17 @@ def backup_name(prefix: str, table: str, run: RunId) -> str:
 
 def is_backup(name: str, prefix: str) -> bool:
     return backup_pattern(prefix).fullmatch(name) is not None
+
+
+def backed_up(name: str, mark: str) -> str:
+    """The table that a table of this name is a backup table of, if it has this mark (BACKUP_OF), whatever the prefix; "" for none.
+
+    Statements copy or keep the mark (Impala's CREATE TABLE … LIKE, in CatalogOpExecutor.createTableLike; ALTER TABLE … RENAME), but whoever
+    gives them says what that table is called.
+    """
+    stem = _BACKUP_TIME.sub("", name)
+    is_ours = stem != name and len(mark) <= MOST_NAME and TABLE.fullmatch(mark) and stem.endswith(mark.partition(".")[2])
+    return mark if is_ours else ""
 
 
 def is_listed_above_units(name: str) -> bool:

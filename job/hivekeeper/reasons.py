@@ -51,7 +51,12 @@ class Code(Coded):
     NO_LOCATION = Topic.TABLES, Exit.REFUSED, "the metastore gives no directory", _LEAVE_OUT
     BACKUP_TABLE = Topic.TABLES, Exit.REFUSED, "its files are another table's backup (`hivekeeper.backup-of`)", "name that table"
     CATALOGUE_TABLE = Topic.TABLES, Exit.REFUSED, "it is the catalogue's own (`hivekeeper.catalogue`), which compacts itself", _LEAVE_OUT
-    SKIP_PROPERTY = Topic.TABLES, Exit.REFUSED, "the owner set `hivekeeper.skip=true`", "unset the property to have the table compacted"
+    SKIP_PROPERTY = (
+        Topic.TABLES,
+        Exit.REFUSED,
+        "the owner set `hivekeeper.skip=true` (or any other word than `false`, `no`, `off` and `0`)",
+        "unset the property to have the table compacted",
+    )
     TRANSACTIONAL = Topic.TABLES, Exit.REFUSED, "Hive compacts transactional (ACID) tables itself", "`ALTER TABLE … COMPACT` in Hive"
     OTHER_ENGINE = (
         Topic.TABLES,
@@ -541,7 +546,8 @@ class Code(Coded):
         Topic.COMMAND,
         Exit.INVESTIGATE,
         "the control directory holds the records of another table, which is still there",
-        "find out who moved it; move it back to that table",
+        "find out who moved it, and move it back to that table; or both were renamed: "
+        "[the table changed meanwhile](runbook.md#the-table-changed-meanwhile)",
     )
     CONTROL_GONE = (
         Topic.COMMAND,

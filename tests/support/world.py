@@ -195,6 +195,13 @@ class World:
     def die_after(self, steps: int, at_once: bool) -> None:
         self.files.die_after(steps, at_once)
 
+    def forget(self) -> None:
+        """What a client remembers ends with its process."""
+        self.metastore.forget()
+        for known in (self.cluster.orphans, self.cluster.orphan_seconds, self.cluster.log_entries):
+            known.clear()
+
     def revive(self) -> None:
+        self.forget()
         self.files.revive()
         self.files.expire_locks()

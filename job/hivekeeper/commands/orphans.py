@@ -108,7 +108,7 @@ def exists(cluster: Cluster, name: str) -> bool:
 def _orphans_in(context: Context, table: Table, at_home: AtHome) -> List[Orphan]:
     """Of one table; none of one that is not fit, or whose records cannot be read: the commands on it say why."""
     cluster = context.cluster
-    if not table.location or names.BACKUP_OF in table.parameters:
+    if not table.location or table.backup_of:
         return []
     try:
         table, control = find_records(cluster, table, context.settings_for(table.full_name))

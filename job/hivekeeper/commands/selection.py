@@ -100,7 +100,7 @@ def names_of_tables(cluster: Cluster, database: str) -> Tuple[str, ...]:
 
 
 def _is_backup(table: Table) -> bool:
-    return names.BACKUP_OF in table.parameters
+    return bool(table.backup_of)
 
 
 def _is_excluded(full_name: str, patterns: Sequence[str]) -> bool:

@@ -95,8 +95,12 @@ def why_not_ours(found: Table, table: Table, control_top: str, users: Collection
         return "files may go with it when it is dropped"
     if table.owner and found.owner and found.owner not in {table.owner, *users}:
         return f"it belongs to {found.owner}"
-    own_place = is_inside(found.location, control_top) and run_of_place(found.location[len(control_top) + 1 :])
+    return "" if lies_like_ours(found, table, control_top) else f"it lies at {found.location}"
+
+
+def lies_like_ours(found: Table, table: Table, control_top: str) -> bool:
+    """Whether a backup table of a table can have this location (qualified)."""
+    if is_inside(found.location, control_top) and run_of_place(found.location[len(control_top) + 1 :]):
+        return True
     # The one of an unpartitioned table shows live until a swap.
-    if not own_place and (found.partitioned or found.location != table.location):
-        return f"it lies at {found.location}"
-    return ""
+    return not found.partitioned and found.location == table.location

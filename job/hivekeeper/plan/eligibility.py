@@ -62,8 +62,8 @@ def refuse_kind(table: Table) -> Optional[Reason]:
         return Reason(Code.UNKNOWN_TABLE_TYPE, f"its type is {table.kind}, neither external nor managed", "leave it out of the selection")
     if not table.location:
         return Reason(Code.NO_LOCATION, "it has no location", "leave it out of the selection")
-    if names.BACKUP_OF in table.parameters:
-        return Reason(Code.BACKUP_TABLE, f"it is a backup table of {table.parameters[names.BACKUP_OF]}", "name that table instead")
+    if table.backup_of:
+        return Reason(Code.BACKUP_TABLE, f"it is a backup table of {table.backup_of}", "name that table instead")
     if names.is_in_control(table.location):
         # An unpartitioned table's control directory lies beside it, so no table's directory is around it.
         return _refuse_control(table.location, "the table")
@@ -87,7 +87,8 @@ def refuse_table(table: Table) -> Optional[Reason]:
     parameters = {key.lower(): value for key, value in table.parameters.items()}
     if names.CATALOGUE in parameters:
         return Reason(Code.CATALOGUE_TABLE, "it is the catalogue's own", leave_out)
-    if parameters.get("hivekeeper.skip", "").lower() == "true":
+    # A wish that is not spelled as the pages say is one all the same.
+    if parameters.get("hivekeeper.skip", "").strip().lower() not in ("", "false", "no", "off", "0"):
         return Reason(Code.SKIP_PROPERTY, "its property hivekeeper.skip is true", "unset the property to have it compacted")
     if parameters.get("transactional", "").lower() == "true":
         return Reason(Code.TRANSACTIONAL, "it is transactional (ACID)", "let Hive compact it: ALTER TABLE … COMPACT")
@@ -149,7 +150,7 @@ _HOW_TO_MOVE = "(ALTER TABLE … SET LOCATION; DROP TABLE may delete the files)"
 
 def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
     """Why no directory may be moved in a table that overlaps another table. Its own backup tables are no reason."""
-    others = [one.full_name for one in touching if one.parameters.get(names.BACKUP_OF) != table.full_name]
+    others = [one.full_name for one in touching if one.backup_of != table.full_name]
     if not others:
         return None
     return Reason(

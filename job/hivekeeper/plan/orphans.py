@@ -105,7 +105,8 @@ def why_not_ours(table: Table, of: str, prefix: str) -> str:
     run = backup_tables.run_of_place(below.partition("/")[2]) if top else None
     if run is None or not (below.startswith(("/", "-"))):
         return "it does not lie in a control directory"
-    if table.name != names.backup_name(prefix, of.partition(".")[2], run).lower():
+    database, _, base = of.partition(".")
+    if table.name not in {names.backup_name(prefix, stem, run).lower() for stem in (base, f"{database}_{base}")}:
         return f"its name is not that of a backup table of run {run}"
     return ""
 
@@ -179,7 +180,7 @@ def why_shared(
     own = names_of(ids)
     for one in others:
         touches = any(is_inside(one.location, place) or is_inside(place, one.location) for place in (control.top, table.location))
-        if one.location and touches and one.parameters.get(names.BACKUP_OF) not in own:
+        if one.location and touches and one.backup_of not in own:
             return Reason(Code.SHARED_DIRECTORY, f"{one.full_name} lies at {one.location}", "find out whose it is")
     return eligibility.refuse_home(table, homes)
 

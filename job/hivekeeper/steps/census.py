@@ -61,7 +61,7 @@ class Census:
     def tables_inside(self, top: str, own: Sequence[str]) -> Mapping[str, str]:
         """The directories of all tables below a directory, by name; but not of backup tables of `own`."""
         inside = (table for table in self.tables() if is_inside(table.location, top))
-        return {table.full_name: table.location for table in inside if table.parameters.get(BACKUP_OF) not in own}
+        return {table.full_name: table.location for table in inside if table.backup_of not in own}
 
     def partitions_inside(self, top: str, own: Sequence[str], database: str) -> Mapping[str, str]:
         """The directories of all partitions below a directory, by `database.table/partition`; but not of backup tables of `own`.
@@ -77,7 +77,7 @@ class Census:
         tops = (top, _path_of(top))
         inside = (one for one in self._partitions if any(is_inside(one.location, place) for place in tops))
         found = {one.name: one.location for one in inside if one.backup_of not in own}
-        unread = (table.full_name for table in self._unread if table.database == database and table.parameters.get(BACKUP_OF) not in own)
+        unread = (table.full_name for table in self._unread if table.database == database and table.backup_of not in own)
         return {**found, **{f"{name}/(which cannot be read)": top for name in unread}}
 
     def _is_old(self, read_ms: Optional[float], most_ms: int) -> bool:
@@ -144,10 +144,9 @@ class Census:
         return [replace(one, location=qualify(one.location)) for one in found]
 
     def _in_control(self, table: Table) -> List[PartitionInside]:
-        backup_of = table.parameters.get(BACKUP_OF, "")
         # Most locations have no such name in them, and need not be qualified.
         inside = [partition for partition in self._partitions_of(table) if names.CONTROL in partition.location]
-        return [PartitionInside(f"{table.full_name}/{one.name}", one.location, backup_of) for one in inside]
+        return [PartitionInside(f"{table.full_name}/{one.name}", one.location, table.backup_of) for one in inside]
 
     def _partitions_of(self, table: Table) -> Tuple[Partition, ...]:
         try:

@@ -18,7 +18,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps import arrivals
+from hivekeeper.steps import arrivals, places
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.leftovers import without_empty_staging
@@ -179,14 +179,14 @@ class DirectoryExchange:
         raise needs_investigation(self.run, self.unit, Code.RE_CREATED_AGAIN, "somebody keeps re-creating its directory")
 
     def _require_its_place(self) -> None:
-        """Raise NotItsPlace if a table without partitions was dropped or renamed, and what is in its place is another table's.
+        """Raise NotItsPlace if a table without partitions was dropped or renamed, and what is in its place is another table's, or may be.
 
         A partition that discovery has dropped while its directory was away comes back.
         """
         if self.unit.name:
             return
         try:
-            why = find_change_in_metastore(self.run, self.unit)
+            why = find_change_in_metastore(self.run, self.unit) or places.find_namesake(self.run)
         except MetastoreUnavailable:
             # As before the exchange; and it is asked again before the log has the run.
             return

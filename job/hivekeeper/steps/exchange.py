@@ -19,8 +19,8 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
+from hivekeeper.steps import places
 from hivekeeper.steps.checks import Checked
-from hivekeeper.steps.places import ADVICE
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unfinished import MOST_TRIES, denied, interrupted, needs_investigation, require_answers
 
@@ -231,6 +231,11 @@ def leave_aside(exchange: Exchange, why: Reason, after: Outcome = Outcome.MISPLA
     Files that left live stay as a backup; incoming files are given up. Changes nothing if the old files never left. `after`: the outcome if
     the new files had been live, and had with them all that came meanwhile: somebody may have renamed the unit with just those.
     """
+    left = _rescue_or_leave(exchange, why, after)
+    return replace(left, why=places.explain(exchange.run, left, left.why or why)) if left.outcome.is_astray else left
+
+
+def _rescue_or_leave(exchange: Exchange, why: Reason, after: Outcome) -> UnitResult:
     aside = exchange.means.rescue()
     if aside:
         return _keep_aside(exchange, aside, why)
@@ -280,7 +285,7 @@ def _keep_aside(exchange: Exchange, files: Tuple[ManifestFile, ...], why: Reason
 def _why_aside(exchange: Exchange, files: Sequence[ManifestFile], why: Reason) -> Reason:
     place = exchange.run.paths.unit("retired", exchange.unit.number)
     what = f"{why.what}; {len(files)} files did not go back, because live was replaced or moved before, or it is not clear what they are"
-    return Reason(why.code, f"{what}: they are in {place}", ADVICE)
+    return Reason(why.code, f"{what}: they are in {place}", places.ADVICE)
 
 
 def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, tries: int = 0) -> UnitResult:
@@ -336,7 +341,7 @@ def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bo
     if exchange.means.holds(exchange.expected, exchange.means.settle_live()):
         unmerged = "" if carried.is_merged else exchange.means.find_unmerged()
         if carried.left or unmerged:
-            why = Reason(Code.LATE_IN_BACKUP, f"not all that came during the {exchange.words.after} is in live", ADVICE)
+            why = Reason(Code.LATE_IN_BACKUP, f"not all that came during the {exchange.words.after} is in live", places.ADVICE)
             why = _with_unmerged(_with_late(why, carried.left) if carried.left else why, unmerged)
             return UnitResult(exchange.unit, Outcome.MISPLACED, exchange.certificate, gap_ms, carried.moved, why, has_backup=True)
         return UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, carried.moved)
@@ -350,7 +355,7 @@ def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, 
     """
     unmerged = exchange.means.find_unmerged()
     is_told = bool(unmerged or carried.left)
-    why = Reason(Code.REPLACED_AFTER, what, ADVICE if is_told else "")
+    why = Reason(Code.REPLACED_AFTER, what, places.ADVICE if is_told else "")
     why = _with_unmerged(_with_late(why, carried.left) if carried.left else why, unmerged)
     outcome = Outcome.MISPLACED if is_told else Outcome.OVERWRITTEN
     return UnitResult(exchange.unit, outcome, exchange.certificate, gap_ms, carried.moved, why, has_backup=is_told)
@@ -366,5 +371,5 @@ def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Op
     exchange.means.settle_live()
     unmerged = exchange.means.find_unmerged()
     if unmerged:
-        outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=ADVICE)
+        outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=places.ADVICE)
     return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why)

@@ -41,7 +41,9 @@ def is_same(cluster: Cluster, table: Table, name: str, create_time: int) -> bool
             f"{table.full_name}: its control directory holds the records of {name}, which is still there",
             code=Code.OTHER_TABLE,
             state="nothing was touched",
-            next=f"find out who moved them, and move them back to {name}; two tables on one directory cannot both be compacted",
+            next=f"find out how they came here: if {name} lies in this directory, too, only one of them can be compacted; if somebody "
+            "moved them, move them back; if both tables were created in one second, and renamed since, the rows here are this table's: "
+            "see docs/runbook.md, the table changed meanwhile",
         )
     return create_time == table.create_time != 0
 

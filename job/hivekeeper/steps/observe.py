@@ -17,6 +17,7 @@ from hivekeeper.model import Partition, Snapshot, Table, Ties, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
+from hivekeeper.plan.backup_tables import lies_like_ours
 from hivekeeper.plan.unchanged import KnownUnit, is_unchanged
 from hivekeeper.ports import ALL, Cluster, Files, NoPermission
 from hivekeeper.reasons import Code, Reason
@@ -155,7 +156,8 @@ def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tupl
         found = tuple(_find_tables(cluster, some).values())
         if found:
             return found
-    return next(filter(None, (_find_strangers(cluster, table, some) for some in _in_portions(likely[:MOST_BACKUP_TABLES]))), ())
+    portions = _in_portions(likely[:MOST_BACKUP_TABLES])
+    return next(filter(None, (_find_strangers(cluster, table, control, some) for some in portions)), ())
 
 
 def _in_portions(full_names: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -167,13 +169,21 @@ def _is_around(cluster: Cluster, full_name: str, place: str) -> bool:
     return bool(location) and eligibility.is_below(place, location)
 
 
-def _find_strangers(cluster: Cluster, table: Table, full_names: Sequence[str]) -> Tuple[Table, ...]:
-    """Those of these tables that exist, but for backup tables of this one or of a table that is gone; ordered by name."""
+def _find_strangers(cluster: Cluster, table: Table, control: ControlPaths, full_names: Sequence[str]) -> Tuple[Table, ...]:
+    """Those of these tables that exist, but for backup tables of this one or of a table that is gone; ordered by name. One that lies as
+    this table's do is this one's from before it was renamed, even if another table, or a view, has that name by now.
+    """
     found = _find_tables(cluster, full_names)
-    backed_up = {of for one in found.values() for of in [one.parameters.get(names.BACKUP_OF, "")] if names.TABLE.fullmatch(of)}
-    there = _find_there(cluster, backed_up - {table.full_name})
-    own = {table.full_name, *(backed_up - there)}
-    return tuple(found[name] for name in sorted(found) if found[name].parameters.get(names.BACKUP_OF) not in own)
+    others = {one.backup_of for one in found.values()} - {"", table.full_name}
+    own = {table.full_name, *(others - _find_there(cluster, others))}
+    return tuple(found[name] for name in sorted(found) if not _is_own(cluster, table, control, found[name], own))
+
+
+def _is_own(cluster: Cluster, table: Table, control: ControlPaths, one: Table, own: Collection[str]) -> bool:
+    if one.backup_of in own:
+        return True
+    # Of a location on a server that must not be called, or of none, only the text is looked at.
+    return bool(one.backup_of) and lies_like_ours(replace(one, location=cluster.files.qualify(one.location)), table, control.top)
 
 
 def _find_there(cluster: Cluster, full_names: Collection[str]) -> Set[str]:

@@ -113,7 +113,7 @@ def _find_at_home(cluster: Cluster, tables: Sequence[Table], places: Collection[
 
 
 def _without_backup_tables(tables: Iterable[Table]) -> Set[str]:
-    return {table.full_name for table in tables if BACKUP_OF not in table.parameters}
+    return {table.full_name for table in tables if not table.backup_of}
 
 
 def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[str]:

@@ -12,7 +12,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Table, Unit
-from hivekeeper.names import BACKUP_OF, UnitNumber
+from hivekeeper.names import UnitNumber
 from hivekeeper.plan.eligibility import is_below
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable, require_readable
 from hivekeeper.reasons import Code, Reason
@@ -99,11 +99,27 @@ def _find_alike(run: Run, among: Optional[Sequence[str]]) -> List[Table]:
         others = metastore.tables(own.database, metastore.table_names(own.database) if among is None else among)
     except KeyError:
         return []
-    return [one for one in others.values() if _definition(one) == _definition(own) and BACKUP_OF not in one.parameters]
+    return [one for one in others.values() if _definition(one) == _definition(own) and not one.backup_of]
 
 
 def _definition(table: Table) -> Tuple[object, ...]:
     return table.create_time, table.kind, table.columns, table.partition_columns, table.owner
+
+
+def find_namesake(run: Run) -> Optional[Reason]:
+    """Why the table of the run's name may be another one, in whose directory none of the run's rows belong.
+
+    The metastore knows the second in which a table was created (HMSHandler.create_table_core), and a script creates several in one. If two
+    exchange their names while live is away, Hive finds no directory to move with the first (HiveAlterHandler.alterTable): a table like the
+    run's, of the same second, is left without one.
+    """
+    own = run.table
+    alike = {run.files.qualify(one.location): one for one in _find_alike(run, None) if one.name != own.name}
+    there = find_existing(run.files, [place for place in alike if not run.files.is_foreign(place)])
+    vacant = next((one.full_name for place, one in sorted(alike.items()) if place not in there), None)
+    if vacant is None:
+        return None
+    return Reason(Code.MOVED, f"{vacant}, which was created in the same second, has no directory: was the table renamed to that?")
 
 
 def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit], are_settled: bool) -> Places:

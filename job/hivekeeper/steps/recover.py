@@ -191,7 +191,7 @@ def _settle_of_former(run: Run, plan: RunPlan) -> Tuple[UnitResult, ...]:
     why = Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again while the run was interrupted")
     if plan.operation in EXCHANGES:
         describe = _find_describer(run, plan)
-        units = _settle_units(run, plan, lambda unit: _leave_aside(run, describe(unit), why))
+        units = _settle_units(run, plan, lambda unit: exchange.leave_aside(describe(unit), why))
     else:
         plan = replace(plan, units=tuple(replace(unit, expected=(), inside=None) for unit in plan.units))
         units = _settle_units(run, plan, _find_settler(run, plan))
@@ -208,14 +208,9 @@ def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
     def settle_one(unit: PlannedUnit) -> UnitResult:
         if unit.number not in undecided or describe(unit).means.find_moved():
             return settle(unit)
-        return _leave_aside(run, describe(unit), found.changed[unit.number], after)
+        return exchange.leave_aside(describe(unit), found.changed[unit.number], after)
 
     return settle_one
-
-
-def _leave_aside(run: Run, of_unit: Exchange, why: Reason, after: Outcome = Outcome.MISPLACED) -> UnitResult:
-    left = exchange.leave_aside(of_unit, why, after)
-    return replace(left, why=places.explain(run, left, left.why or why)) if left.outcome.is_astray else left
 
 
 def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:

@@ -206,6 +206,10 @@ class FakeMetastore:
 
     # ---- inside
 
+    def forget(self) -> None:
+        """A client of another process has not read the locations yet."""
+        self._roots = None
+
     def _read_roots(self) -> Dict[str, str]:
         """Caches a client's reading for an hour, like the real one."""
         now_ms = self._files.namespace.now()
