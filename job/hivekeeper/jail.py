@@ -38,8 +38,7 @@ from hivekeeper.names import BACKUP_OF, ControlPaths, UnitNumber
 from hivekeeper.ports import ALL, ANY_LENGTH, NO_IDS, Cluster, Files, Key, Lock, Metastore, Row, RowFiles, Rows
 from hivekeeper.reasons import Code
 
-# Below these names HDFS reaches any file by inode number or without encryption, or contents never change.
-RESERVED = frozenset(["", ".", "..", ".reserved", ".snapshot"])
+_NOWHERE_NEW = frozenset(["", ".", "..", *names.RESERVED])
 # Of directories that are listed without a limit, together: records, of which there are few. Whoever may write to the directory around
 # them can put others at their place, with so many entries that they take the memory of the driver.
 MOST_ENTRIES = 5_000_000
@@ -72,7 +71,7 @@ class Jail:
         """Raise NeedsInvestigation if a path is outside all places or not in its normal form."""
         if not any(path == place or path.startswith(place + "/") for place in self.places):
             raise self._refusal(path)
-        if RESERVED.intersection(_path_of(path).split("/")):
+        if _NOWHERE_NEW.intersection(_path_of(path).split("/")):
             raise self._refusal(path)
 
     def require_table(self, table: str) -> None:

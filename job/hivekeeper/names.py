@@ -64,6 +64,8 @@ OFFSET_FILE = re.compile(r".+\+\d+\+\d+\+\d+(?:\.[^+]*)?", re.DOTALL)
 SCHEME_AND_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 
 CONTROL = ".hivekeeper"
+# Below these names HDFS reaches any file by inode number or without encryption, or contents never change.
+RESERVED = frozenset([".reserved", ".snapshot"])
 # How the name of a backup table ends.
 _BACKUP_TIME = re.compile(r"_[0-9]{8}_[0-9]{6}\Z")
 # The table property that marks one of our backup tables and names the table it belongs to.
@@ -321,6 +323,11 @@ def is_place_below(path: str) -> bool:
 def is_in_control(path: str) -> bool:
     """Whether a path is a control directory or inside one."""
     return any(_is_control(part) for part in path.split("/"))
+
+
+def is_reserved(path: str) -> bool:
+    """Whether a path leads through a name that HDFS reserves: nothing can be changed there, or what it leads to has another path."""
+    return not RESERVED.isdisjoint(path.split("/"))
 
 
 def _is_control(name: str) -> bool:

@@ -147,6 +147,13 @@ class Code(Coded):
         "`cleanup` keeps the backup that a partition shows",
         "give it a directory of its own, or " + _WHERE,
     )
+    RESERVED_NAME = (
+        Topic.UNITS,
+        Exit.REFUSED,
+        "the partition, or the table, lies in a snapshot (`.snapshot`), which never changes, or below `/.reserved`, where HDFS finds "
+        "files by their numbers",
+        "give it the path of a directory, or " + _WHERE,
+    )
     TOO_MANY_HIDDEN = (
         Topic.UNITS,
         Exit.REFUSED,

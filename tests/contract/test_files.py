@@ -86,6 +86,9 @@ def test_a_namenode_that_is_named_by_its_address_is_spelled_as_its_nameservice(g
         "dfs.namenode.rpc-address.home.nn2": "localhost:9820",
         "dfs.namenode.rpc-address.away": "127.0.0.2:8020",
         "dfs.client.failover.proxy.provider.home": "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider",
+        "dfs.namenode.http-address.home.nn1": "Web.Example:50070",
+        "dfs.namenode.http-address.home.nn2": "0.0.0.0:9999",
+        "dfs.namenode.https-address.home.nn1": "web.example:50470",
     }.items():
         conf.set(key, value)
     elsewhere.hadoop_conf = conf
@@ -106,12 +109,37 @@ def test_a_namenode_that_is_named_by_its_address_is_spelled_as_its_nameservice(g
         "hdfs://HOME:08020/w/t",
         "hdfs://home:/w/t",
         "hdfs://127.0.0.1:/w/t",
+        # The same over HTTP, and without decryption.
+        "webhdfs://home/w/t",
+        "webhdfs://web.example:50070/w/t",
+        "webhdfs://localhost:9999/w/t",
+        "swebhdfs://Web.Example:050470/w/t",
+        "swebhdfs://localhost/w/t",
+        "/.reserved/raw/w/t",
+        "hdfs://home:8020/.reserved//raw/w/t/",
+        "webhdfs://home/.reserved/raw/w/t",
     ):
         assert files.qualify(spelled) == "hdfs://home/w/t"
         conf.set("fs.defaultFS", "hdfs://home:8020")
         assert HadoopFiles(elsewhere).qualify(spelled) == "hdfs://home/w/t"
         conf.set("fs.defaultFS", "hdfs://home")
-    assert files.qualify("hdfs://127.0.0.1:8021/w/t") == "hdfs://127.0.0.1:8021/w/t"
+    for other in (
+        "hdfs://127.0.0.1:8021/w/t",
+        "webhdfs://web.example:50471/w/t",
+        "swebhdfs://home:50470/w/t",
+        "hdfs://other/.reserved/rawer/t",
+    ):
+        assert files.qualify(other) == other
+    assert files.qualify("/.reserved/raw") == "hdfs://home/"
+    assert files.qualify("hdfs://127.0.0.2/.reserved/raw/t") == "hdfs://away/t"
+
+
+@pytest.mark.parametrize(("port", "secure"), [(9870, ""), (9871, "s")])
+def test_webhdfs_of_a_namenode_without_a_nameservice_is_its_hdfs(gateway, port, secure):
+    files = configured(gateway, **{"fs.defaultFS": "hdfs://localhost:8020"})
+    for spelled in (f"{secure}webhdfs://localhost:{port}/w", f"{secure}WEBHDFS://somebody@LOCALHOST/w", f"{secure}webhdfs://localhost/w"):
+        assert files.qualify(spelled) == "hdfs://localhost:8020/w"
+    assert files.is_foreign(files.qualify(f"{secure}webhdfs://localhost:14000/w"))
 
 
 @pytest.fixture
@@ -240,7 +268,7 @@ def test_servers_that_a_site_configures_are_not_foreign(gateway):
             "hdfs://mounted/w",
             "hdfs://evil",
         ),
-        *("s3a://theirs/w", "viewfs://theirs/w", "viewfs:/w", "viewfs://our/w", "file://home/w", "hftp://home/w", "webhdfs://home/w"),
+        *("s3a://theirs/w", "viewfs://theirs/w", "viewfs:/w", "viewfs://our/w", "file://home/w", "hftp://home/w", "webhdfs://theirs/w"),
         *("ftp://home/w", "har:/w/x.har", "har://hdfs-home/w/x.har", "swift://a.b/w", "http://home/w", "abc:/w", "alluxio://zk@home/w"),
     ):
         assert files.is_foreign(files.qualify(unknown)), unknown

@@ -103,6 +103,10 @@ def check_selection(selection: Selection, required: bool = True) -> None:
     for name in selection.tables:
         if not names.TABLE.fullmatch(name):
             raise UsageError(f"{name!r} is not a table's name", next="write DATABASE.TABLE, with one dot")
+    for name in (*selection.tables, *selection.databases):
+        # As clients of Hive 3 send it (MetaStoreUtils.prependCatalogToDbName): another name of a table that has one without it.
+        if name.startswith("@"):
+            raise UsageError(f"{name!r} names a catalog", next="leave it out: only the metastore's default catalog is looked at")
 
 
 def check_together(parsed: argparse.Namespace, selected: Selection) -> None:

@@ -40,7 +40,7 @@ from hivekeeper.ports import ALL, ANY_LENGTH, NO_IDS, FilesError, Lock, LockHeld
 from hivekeeper.reasons import Code
 
 AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*(?=/)|(?=/(?!/)))")
-NEEDS_HADOOP = re.compile(r"/\.{1,2}(?:/|$)")
+NEEDS_HADOOP = re.compile(r"/(?:\.{1,2}|\.reserved)(?:/|$)")
 
 # The size of one call when a long text is read or written. Py4J holds several copies of it, as text and in its own lines.
 PIECE_BYTES = 4 * 2**20

@@ -62,12 +62,18 @@ def refuse_kind(table: Table) -> Optional[Reason]:
         return Reason(Code.UNKNOWN_TABLE_TYPE, f"its type is {table.kind}, neither external nor managed", "leave it out of the selection")
     if not table.location:
         return Reason(Code.NO_LOCATION, "it has no location", "leave it out of the selection")
+    if names.is_reserved(table.location):
+        return _refuse_reserved(table.location, "leave it out of the selection")
     if table.backup_of:
         return Reason(Code.BACKUP_TABLE, f"it is a backup table of {table.backup_of}", "name that table instead")
     if names.is_in_control(table.location):
         # An unpartitioned table's control directory lies beside it, so no table's directory is around it.
         return _refuse_control(table.location, "the table")
     return None
+
+
+def _refuse_reserved(location: str, next: str) -> Reason:
+    return Reason(Code.RESERVED_NAME, f"it lies in a snapshot, or where HDFS finds files by their numbers ({location})", next)
 
 
 def _refuse_control(location: str, what: str) -> Reason:
@@ -127,6 +133,8 @@ def refuse_unit(table: Table, unit: Unit) -> Optional[Reason]:
         return Reason(Code.OTHER_FORMAT, "its format differs from the table's", "leave it out with --where")
     if not is_below(unit.live, table.location):
         return Reason(Code.OUTSIDE_TABLE, f"it lies outside the table's directory ({unit.live})", "leave it out with --where")
+    if names.is_reserved(unit.live):
+        return _refuse_reserved(unit.live, "leave it out with --where")
     if names.is_in_control(unit.live[len(table.location.rstrip("/")) + 1 :]):
         return _refuse_control(unit.live, "the partition")
     return None

@@ -44,6 +44,8 @@ def run(capsys, monkeypatch):
         (["analyze"], "no table is selected"),
         (["analyze", "--table", "a.b.c.d"], "'a.b.c.d' is not a table's name"),
         (["analyze", "--table", "events"], "'events' is not a table's name"),
+        (["analyze", "--table", "@spark#sales.events"], "'@spark#sales.events' names a catalog"),
+        (["analyze", "--database", "@hive#sales"], "'@hive#sales' names a catalog"),
         (["analyze", "--table", "d.t", "--tabel", "d.u"], "unrecognized arguments: --tabel d.u"),
         (["compact-swap", "--table", "d.t", "--block-size", "-5"], "block_size"),
         (["compact-swap", "--table", "d.t", "--max-units", "0"], "max_units"),

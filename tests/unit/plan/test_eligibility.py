@@ -59,6 +59,12 @@ def test_a_partition_in_a_control_directory_is_refused(place):
     assert eligibility.refuse_unit(a_table(["dt"]), a_unit(live=f"{ROOT}/{place}")).code is Code.IN_CONTROL_DIRECTORY
 
 
+@pytest.mark.parametrize("place", [".snapshot/s1", "a/.snapshot/s1/b", ".reserved/.inodes/17/x"])
+def test_a_place_that_hdfs_reserves_is_refused(place):
+    assert eligibility.refuse_unit(a_table(["dt"]), a_unit(live=f"{ROOT}/{place}")).code is Code.RESERVED_NAME
+    assert eligibility.refuse_kind(a_table(location=f"hdfs://nn/{place}")).code is Code.RESERVED_NAME
+
+
 def test_partitions_that_share_or_nest_directories_are_refused_and_others_are_not():
     units = [
         a_unit("dt=1", f"{ROOT}/a"),

@@ -21,6 +21,11 @@ import org.apache.hadoop.hdfs.DistributedFileSystem;
 /** How locations are spelled, and which kind of file system they are on. */
 public class Locations {
   private static final int DEFAULT_PORT = 8020;
+  // HdfsClientConfigKeys.DFS_NAMENODE_HTTP_PORT_DEFAULT and …HTTPS_PORT_DEFAULT of Hadoop 3.
+  private static final int WEB_PORT = 9870;
+  private static final int SECURE_WEB_PORT = 9871;
+  // Below it all of HDFS is found once more, without decryption (FSDirectory.resolveComponents).
+  private static final String RAW = "/.reserved/raw";
 
   private final Configuration conf;
 
@@ -43,27 +48,39 @@ public class Locations {
 
   /**
    * The canonical spelling: that of the default file system, even if the URI uses another name or port for it; that of the nameservice
-   * if the URI has the address of one of its NameNodes. A user's name in the URI, which HDFS ignores, is left out. Two spellings of one
-   * directory would hide that two tables share it.
+   * if the URI has the address of one of its NameNodes, also of its WebHDFS. A user's name in the URI, which HDFS ignores, is left out, and
+   * so is `/.reserved/raw`. Two spellings of one directory would hide that two tables share it.
    *
    * The location of any other file system is only text here: to make a client for it may connect to its server (ftp), or read files there
    * (har), and anybody may give a table such a location.
    */
   static String qualify(Configuration conf, String text) throws IOException {
+    Path path = located(conf, text);
+    return "hdfs".equals(path.toUri().getScheme()) ? withoutRaw(path).toString() : path.toString();
+  }
+
+  private static Path withoutRaw(Path path) {
+    URI uri = path.toUri();
+    if (!(uri.getPath() + "/").startsWith(RAW + "/")) return path;
+    String below = uri.getPath().substring(RAW.length());
+    return new Path(uri.getScheme(), uri.getAuthority(), below.isEmpty() ? "/" : below);
+  }
+
+  private static Path located(Configuration conf, String text) throws IOException {
     Path path = spelled(conf, new Path(text));
     URI uri = path.toUri();
     // A server without a scheme leads nowhere.
-    if (uri.getScheme() == null && uri.getAuthority() != null) return text;
+    if (uri.getScheme() == null && uri.getAuthority() != null) throw new IllegalArgumentException(text);
     FileSystem home = FileSystem.get(conf);
     URI root = spelled(conf, new Path(home.getUri())).toUri();
-    if (uri.getScheme() != null && !uri.getScheme().equalsIgnoreCase(root.getScheme())) return path.toString();
+    if (uri.getScheme() != null && !uri.getScheme().equalsIgnoreCase(root.getScheme())) return path;
     // The client would look for its name once more.
-    if ("hdfs".equals(uri.getScheme()) && uri.getAuthority() != null) return path.toString();
+    if ("hdfs".equals(uri.getScheme()) && uri.getAuthority() != null) return path;
     try {
       Path absolute = home.makeQualified(path);
-      return new Path(root.getScheme(), root.getAuthority(), absolute.toUri().getPath()).toString();
+      return new Path(root.getScheme(), root.getAuthority(), absolute.toUri().getPath());
     } catch (IllegalArgumentException anotherServer) {
-      return path.toString();
+      return path;
     }
   }
 
@@ -73,7 +90,11 @@ public class Locations {
     if (uri.getScheme() == null) return path;
     String scheme = uri.getScheme().toLowerCase(Locale.ROOT);
     String server = uri.getAuthority();
-    if (server != null && scheme.equals("hdfs")) {
+    String served = server != null && scheme.endsWith("webhdfs") ? servedBy(conf, scheme, server) : null;
+    if (served != null) {
+      scheme = "hdfs";
+      server = served;
+    } else if (server != null && scheme.equals("hdfs")) {
       server = knownAs(conf, withPlainPort(server.substring(server.lastIndexOf('@') + 1)).replaceFirst("\\.(:\\d+)?$", "$1"));
     }
     return new Path(scheme, server, uri.getPath().isEmpty() ? "/" : uri.getPath());
@@ -171,6 +192,31 @@ public class Locations {
     return named != null ? named : knownByAddress(conf, known, server);
   }
 
+  /** The HDFS that a NameNode at this server gives over HTTP, as it is configured; null if none does. */
+  private static String servedBy(Configuration conf, String scheme, String server) {
+    boolean isSecure = scheme.startsWith("s");
+    server = withPlainPort(server.substring(server.lastIndexOf('@') + 1));
+    String wanted = withPort(server, isSecure ? SECURE_WEB_PORT : WEB_PORT);
+    for (String nameservice : nameservices(conf)) {
+      // As a client of WebHDFS takes it, too (HAUtilClient.isLogicalUri).
+      if (nameservice.equals(server)) return nameservice;
+      for (String suffix : suffixes(conf, nameservice)) {
+        if (wanted.equals(webServer(conf, isSecure, suffix, conf.getTrimmed("dfs.namenode.rpc-address" + suffix, "")))) return nameservice;
+      }
+    }
+    URI home = FileSystem.getDefaultUri(conf);
+    if (!"hdfs".equals(home.getScheme()) || home.getAuthority() == null) return null;
+    return wanted.equals(webServer(conf, isSecure, "", home.getAuthority())) ? knownAs(conf, home.getAuthority()) : null;
+  }
+
+  /** Where the NameNode with this address for RPC answers HTTP: on the same host, unless another one is configured. */
+  private static String webServer(Configuration conf, boolean isSecure, String suffix, String rpc) {
+    String web = conf.getTrimmed("dfs.namenode." + (isSecure ? "https" : "http") + "-address" + suffix, "");
+    String port = web.isEmpty() ? ":" + (isSecure ? SECURE_WEB_PORT : WEB_PORT) : portOf(web);
+    String host = web.isEmpty() || web.startsWith("0.0.0.0:") ? hostOf(withPort(rpc)) : hostOf(web);
+    return (host + port).toLowerCase(Locale.ROOT);
+  }
+
   /** The value of the first name that leads to the same address with the same port, or the server itself. It is looked for once. */
   private static String knownByAddress(Configuration conf, Map<String, String> known, String server) {
     InetAddress address = null;
@@ -193,7 +239,11 @@ public class Locations {
   }
 
   private static String withPort(String server) {
-    return (server.matches(".*:\\d+") ? server : server + ":" + DEFAULT_PORT).toLowerCase(Locale.ROOT);
+    return withPort(server, DEFAULT_PORT);
+  }
+
+  private static String withPort(String server, int port) {
+    return (server.matches(".*:\\d+") ? server : server + ":" + port).toLowerCase(Locale.ROOT);
   }
 
   private static String portOf(String server) {
@@ -215,11 +265,17 @@ public class Locations {
 
   private static List<String> addresses(Configuration conf, String nameservice) {
     Set<String> found = new LinkedHashSet<String>();
-    String key = "dfs.namenode.rpc-address." + nameservice;
-    found.add(conf.getTrimmed(key, ""));
-    for (String namenode : conf.getTrimmedStrings("dfs.ha.namenodes." + nameservice)) found.add(conf.getTrimmed(key + "." + namenode, ""));
+    for (String suffix : suffixes(conf, nameservice)) found.add(conf.getTrimmed("dfs.namenode.rpc-address" + suffix, ""));
     found.remove("");
     return new ArrayList<String>(found);
+  }
+
+  /** What the keys of a nameservice's NameNodes end with. */
+  private static List<String> suffixes(Configuration conf, String nameservice) {
+    List<String> found = new ArrayList<String>();
+    found.add("." + nameservice);
+    for (String namenode : conf.getTrimmedStrings("dfs.ha.namenodes." + nameservice)) found.add("." + nameservice + "." + namenode);
+    return found;
   }
 
   /** The scheme of the actual file system ("hdfs", "file", …) of the path, or of its nearest parent if it does not exist yet. */
