@@ -209,7 +209,18 @@ def test_an_image_gives_the_figures_of_a_listing_and_what_belongs_to_no_table(sp
     assert orphans[f"{root}/dropped"] == (1, 1000)
 
 
+@pytest.fixture
+def turkish(gateway):
+    """As on a node with LANG=tr_TR.UTF-8, where GZIP in small letters is not gzip."""
+    locale = gateway.jvm.java.util.Locale
+    before = locale.getDefault()
+    locale.setDefault(locale.forLanguageTag("tr-TR"))
+    yield
+    locale.setDefault(before)
+
+
 @local_only
+@pytest.mark.usefixtures("turkish")
 @pytest.mark.parametrize(
     ("format", "codec", "compression", "written"), [("parquet", "gzip", "source", "GZIP"), ("orc", "zlib", "snappy", "SNAPPY")]
 )
