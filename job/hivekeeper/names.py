@@ -64,6 +64,9 @@ OFFSET_FILE = re.compile(r".+\+\d+\+\d+\+\d+(?:\.[^+]*)?", re.DOTALL)
 SCHEME_AND_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 
 CONTROL = ".hivekeeper"
+# What lies in a control directory itself is a directory or hidden: a pattern of Spark's may lead there (`TABLE/*`), which then reads the
+# files of that directory, but for these and for what is deeper (DataSource.checkAndGlobPathIfNecessary, InMemoryFileIndex of 3.5).
+LOCK = "_lock"
 # Below these names HDFS reaches any file by inode number or without encryption, or contents never change.
 RESERVED = frozenset([".reserved", ".snapshot"])
 # How the name of a backup table ends.
@@ -403,12 +406,12 @@ class ControlPaths:
 
     @property
     def lock(self) -> str:
-        return join(self.top, "lock")
+        return join(self.top, LOCK)
 
     @property
     def mark(self) -> str:
         """Since when the directory is known to belong to no table."""
-        return join(self.top, "orphan.json")
+        return join(self.top, "_orphan.json")
 
     @property
     def log(self) -> str:

@@ -51,7 +51,7 @@ class Administrator:
 
         A restarted DataNode reports its blocks a little later, and only then can they be appended to.
         """
-        lock, until = self.table.path(f"{self.table.control}/lock"), time.monotonic() + WITHIN_SECONDS
+        lock, until = self.table.path(f"{self.table.control}/_lock"), time.monotonic() + WITHIN_SECONDS
         while not (self.dfs.recoverLease(lock) and self._is_reported(lock)):
             assert time.monotonic() < until
             time.sleep(0.5)

@@ -296,7 +296,7 @@ def test_nothing_is_locked_or_made_on_this_machine_for_a_table_of_a_cluster(gate
     elsewhere = Gateway(gateway.driver)
     elsewhere.hadoop_conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
     elsewhere.hadoop_conf.set("fs.defaultFS", "hdfs://127.0.0.1:9")
-    files, lock = HadoopFiles(elsewhere), f"file:{tmp_path}/.hivekeeper-t/lock"
+    files, lock = HadoopFiles(elsewhere), f"file:{tmp_path}/.hivekeeper-t/_lock"
     for ask in (lambda: files.hold(lock, "run one"), lambda: files.require_lockable(lock)):
         with pytest.raises(Refused) as refused:
             ask()
@@ -582,7 +582,7 @@ def test_in_a_directory_whose_lock_is_held_jobs_write_a_stage_where_that_directo
     form = rows.footers("parquet", {"in": listed})["in"].groups[0].form
     unit = StageUnit(1, (StageOutput(listed, form, "snappy"),))
     batch = StageBatch("parquet", f"{top}/stage/b00001", (unit,), "20260101t020304z-1f0c", () if is_copied else ("id",), is_copied)
-    lock, directory = files.hold(f"{top}/lock", "us"), "__hivekeeper_unit=1"
+    lock, directory = files.hold(f"{top}/_lock", "us"), "__hivekeeper_unit=1"
     files.make_directory(batch.target)
     for below in (["_attempts"], ["_temporary", "0"], [directory, "_temporary", "0"]):
         writer.add(files_world.path("other", "stage", "b00001", *below, "theirs"), "x")
@@ -601,7 +601,7 @@ def test_in_a_directory_whose_lock_is_held_rights_and_trees_change_where_that_di
     """Whoever may write to the directory around it can put another one at its path, with any directory at the next path below."""
     files_world.skip_on("local", "paths only")
     files, writer, top = files_world.files, files_world.writer, files_world.path("top")
-    lock = files.hold(f"{top}/lock", "us")
+    lock = files.hold(f"{top}/_lock", "us")
     for place in (f"{top}/runs/a", f"{top}/runs/b", files_world.path("other", "runs", "a"), files_world.path("other", "runs", "b")):
         files.make_directory(place)
         writer.add(f"{place}/f", "x")
@@ -634,7 +634,7 @@ def test_in_a_directory_whose_lock_is_held_all_is_seen_made_and_renamed_where_th
     """A look at another one and an act in this one would take the one's rights or files for the other's."""
     files_world.skip_on("local", "paths only")
     files, writer, top, aside = files_world.files, files_world.writer, files_world.path("top"), files_world.path("aside")
-    lock = files.hold(f"{top}/lock", "us")
+    lock = files.hold(f"{top}/_lock", "us")
     for place in (f"{top}/d", f"{top}/empty", files_world.path("other", "empty"), files_world.path("live")):
         files.make_directory(place)
     files.write_new(f"{top}/d/f", "ours")
@@ -644,8 +644,8 @@ def test_in_a_directory_whose_lock_is_held_all_is_seen_made_and_renamed_where_th
     writer.rename_into(files_world.path("other"), top)
     seen = look(files_world, f"{top}/d")
     assert (seen.entries, [entry.path for entry in seen.entries]) == (listed, [f"{top}/d/f"])
-    assert names_in(look(files_world, top)) == ["d", "empty", "lock"]
-    assert names_in(files.look_hidden([top])[top]) == []
+    assert names_in(look(files_world, top)) == ["_lock", "d", "empty"]
+    assert names_in(files.look_hidden([top])[top]) == ["_lock"]
     assert (files.stat(f"{top}/d/f"), files.stat(f"{top}/d/theirs")) == (listed[0], None)
     assert dict(files.read_texts(listed)) == {f"{top}/d/f": "ours"}
     assert ("".join(files.read_pieces(listed[0])), b"".join(files.read_bytes(listed[0]))) == ("ours", b"ours")
@@ -675,7 +675,7 @@ def test_in_a_directory_whose_lock_is_held_all_is_seen_made_and_renamed_where_th
     files.rename_exact(top, files_world.path("theirs"))
     lock.release()
     assert texts_below(files_world, files_world.path("theirs")) == before
-    assert names_in(look(files_world, aside)) == ["d", "lock", "new"]
+    assert names_in(look(files_world, aside)) == ["_lock", "d", "new"]
     assert sorted(texts_below(files_world, f"{aside}/new").values(), key=len)[:2] == ["ou", "ours"]
 
 
@@ -685,7 +685,7 @@ def test_below_what_is_pinned_all_is_seen_and_renamed_where_that_directory_is_by
     files, writer, table, moved = files_world.files, files_world.writer, files_world.path("table"), files_world.path("moved")
     live, control = f"{table}/dt=1", f"{table}/.hivekeeper"
     writer.add(f"{live}/old", "old")
-    lock = files.hold(f"{control}/lock", "us")
+    lock = files.hold(f"{control}/_lock", "us")
     for place in ("retired", "ready"):
         files.make_directory(f"{control}/{place}")
     files.write_new(f"{control}/ready/new", "new")
@@ -847,7 +847,7 @@ def test_a_missing_directory_cannot_be_moved_to_the_trash(files_world, trash, en
 def test_what_goes_to_the_trash_is_what_lies_in_the_directory_whose_lock_is_held(files_world, trash):
     files_world.skip_on("local", "paths only")
     client, writer, top = trash.client(True), files_world.writer, files_world.path("top")
-    lock = client.hold(f"{top}/lock", "us")
+    lock = client.hold(f"{top}/_lock", "us")
     for text, place in (("ours", f"{top}/runs/u"), ("theirs", files_world.path("other", "runs", "u"))):
         files_world.files.make_directory(place)
         writer.add(f"{place}/f", text)
@@ -1062,9 +1062,9 @@ def test_the_lock_of_a_dead_holder_can_be_taken(files_world):
 
 def test_a_lost_lease_is_noticed_by_its_holder():
     files = FakeFiles()
-    lock = files.hold("/c/lock", "sleeper")
+    lock = files.hold("/c/_lock", "sleeper")
     files.expire_locks()
-    taken = files.another_client().hold("/c/lock", "taker")
+    taken = files.another_client().hold("/c/_lock", "taker")
     assert not lock.check()
     assert taken.check()
 
@@ -1157,7 +1157,7 @@ def test_a_listing_is_of_the_directory_whose_id_it_shows_while_others_come_to_it
         places = (f"{place}/{nth}-{names.base(place)}" for nth in range(2500) for place in (one, other))
         list(pool.map(files_world.files.make_directory, places))
     own = {look(files_world, place).file_id: f"-{names.base(place)}" for place in (one, other)}
-    lock, done = files_world.files.hold(f"{top}/lock", "us"), threading.Event()
+    lock, done = files_world.files.hold(f"{top}/_lock", "us"), threading.Event()
 
     def exchange():
         while not done.is_set():
@@ -1197,7 +1197,7 @@ def test_rights_are_those_of_the_directory_that_was_listed_while_a_lock_is_held_
         rights = files.file_rights({listed: ids[listed]}, 10)[listed]
         return known[listed].directory_id == ids[listed], known[listed].mode, known[listed].file_acl, [one.acl for one in rights]
 
-    lock = files.hold(f"{top}/lock", "us")
+    lock = files.hold(f"{top}/_lock", "us")
     assert ask() == (True, 0o700, acls[listed], [acls[listed]])
     assert [list(found) for found in files.file_rights({listed: ids[listed]}, 10)[listed].values()] == [[of_file]]
     files_world.writer.delete(aside)
@@ -1355,12 +1355,12 @@ def test_a_default_acl_gives_nobody_anything_in_what_is_made(files_world):
     known = files_world.files.attributes([top])[top]
     files_world.files.dress({top: dataclasses.replace(known, mode=0o755, acl=tuple(sorted(acl + access)))})
     files_world.files.make_directory(top + "/a/b")
-    files_world.files.hold(top + "/a/lock", "run one").release()
+    files_world.files.hold(top + "/a/_lock", "run one").release()
     files_world.files.write_new(top + "/a/plan", "x")
     assert {entry.path[len(top) :]: entry.mode for entry in files_world.files.tree(top)} == {
         "/a": 0o700,
         "/a/b": 0o700,
-        "/a/lock": 0o600,
+        "/a/_lock": 0o600,
         "/a/plan": 0o600,
     }
 
@@ -1421,7 +1421,7 @@ def test_a_killed_client_has_made_so_many_steps_and_makes_no_more(at_once):
     with pytest.raises(Killed):
         for name in "abc":
             files.make_directory(f"/{name}")
-    for call in (lambda: files.look(["/a"]), lambda: files.delete_tree("/a"), lambda: files.hold("/lock", "x")):
+    for call in (lambda: files.look(["/a"]), lambda: files.delete_tree("/a"), lambda: files.hold("/_lock", "x")):
         with pytest.raises(Killed):
             call()
     files.revive()
@@ -1443,14 +1443,14 @@ def test_a_text_whose_writer_is_killed_stays_in_part_and_open_until_its_lease_en
 
 def test_a_dead_clients_lock_is_held_until_its_lease_ends():
     files = FakeFiles()
-    files.hold("/lock", "dead")
+    files.hold("/_lock", "dead")
     files.die_after(0)
     with pytest.raises(Killed):
         files.make_directory("/a")
     with pytest.raises(LockHeld):
-        files.another_client().hold("/lock", "next")
+        files.another_client().hold("/_lock", "next")
     files.expire_locks()
-    assert files.another_client().hold("/lock", "next").check()
+    assert files.another_client().hold("/_lock", "next").check()
 
 
 @pytest.mark.parametrize("done", [True, False])

@@ -60,7 +60,7 @@ def test_a_run_stays_in_the_directory_with_its_lock(gateway: Any, tmp_path: Any,
     lock = None
     try:
         with suppress(FilesError):
-            lock = files.hold(f"{control}/lock", "somebody")
+            lock = files.hold(f"{control}/_lock", "somebody")
         if lock is None:
             return
         assert lock.check()

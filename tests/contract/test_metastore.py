@@ -1364,7 +1364,7 @@ def test_a_renamed_partition_takes_its_directory_along_only_where_it_is_there(wo
 def test_a_renamed_table_keeps_its_creation_time_and_takes_everything_in_it_along_where_it_is_managed(world: Any, is_managed: bool) -> None:
     table = world.add_managed_table("events") if is_managed else world.add_table("events")
     add_partitions(world, table, ["1"])
-    world.add_file(f"{table.location}/.hivekeeper/lock")
+    world.add_file(f"{table.location}/.hivekeeper/_lock")
     world.rename_table(table, "events2")
     assert world.metastore.tables(table.database, ["events"]) == {}
     found = world.metastore.tables(table.database, ["events2"])["events2"]

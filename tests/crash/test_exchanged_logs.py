@@ -201,7 +201,7 @@ def test_an_exchange_before_records_are_deleted_costs_the_other_log_nothing(is_s
     desk, exchange = two_without_backups()
     if is_second:
         kill_forget(desk, 1)
-    exchange.before(["delete_file", ".removed-", "/lock"], lambda path: path.partition("/lock")[0])
+    exchange.before(["delete_file", ".removed-", "/_lock"], lambda path: path.partition("/_lock")[0])
     assert desk.forget().code is Exit.DONE
     assert exchange.is_begun
     assert exchange.log == exchange.log_before

@@ -79,7 +79,7 @@ class Tenant:
 
 def picture(desk: Desk) -> Any:
     """Every file but the lock, which names its holder."""
-    return {path: content for path, content in desk.world.files.contents(desk.live()).items() if names.base(path) != "lock"}
+    return {path: content for path, content in desk.world.files.contents(desk.live()).items() if names.base(path) != "_lock"}
 
 
 @pytest.mark.parametrize("command", sorted({*COMMANDS} - {"history", "verify"}))

@@ -33,7 +33,7 @@ from support.lives import HOME, MINE, TENANT, THEIRS, UNITS, Lives
 
 CONTROL, TAKEN_OVER = ".hivekeeper", re.compile(r"\.t\d+(?=/|$)")
 OF_TABLE = ["dt=1", "dt=2", "dt=9", "late.parquet", ".aside", ".mine"]
-OF_RECORDS = [".hivekeeper", "runs", "log", "lock", "plan.json", "retired", "ready", "u00001"]
+OF_RECORDS = [".hivekeeper", "runs", "log", "_lock", "plan.json", "retired", "ready", "u00001"]
 WORDS = [*OF_TABLE, *OF_RECORDS]
 TABLE_NAMES = ["sales.events", "sales.events_old", "sales.orders_old", "sales.__bkp_orders_20250101_020000"]
 
@@ -44,7 +44,7 @@ def is_lasting(path: str, node: Node) -> bool:
     """
     if "/runs" in path:
         return isinstance(node.content, DataFile)
-    is_theirs = names.base(path) not in ("lock", CONTROL) and node.attributes.owner != TENANT
+    is_theirs = names.base(path) not in ("_lock", CONTROL) and node.attributes.owner != TENANT
     return is_theirs and bool(node.children or not node.is_dir)
 
 

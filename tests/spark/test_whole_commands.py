@@ -209,6 +209,20 @@ def test_an_image_gives_the_figures_of_a_listing_and_what_belongs_to_no_table(sp
     assert orphans[f"{root}/dropped"] == (1, 1000)
 
 
+def test_who_reads_by_a_pattern_of_spark_finds_no_file_of_ours(spark, cluster, database, storage):
+    def count(pattern):
+        return spark.read.parquet(f"{storage.root}/{pattern}").count()
+
+    for name in ("d1", "d2"):
+        make_table(spark, database, name, "parquet", storage)
+    assert count("*") == 120
+    assert compact(cluster, database).code is Exit.DONE
+    assert count("*") == count("[^.]*/*") == 120
+    make_table(spark, database, "by_day", "parquet", storage, [{"dt": "1"}, {"dt": "2"}])
+    assert compact(cluster, database, run=2, tables=(f"{database}.by_day",)).code is Exit.DONE
+    assert count("by_day/*") == count("by_day/[^.]*/*") == 120
+
+
 @pytest.fixture
 def turkish(gateway):
     """As on a node with LANG=tr_TR.UTF-8, where GZIP in small letters is not gzip."""

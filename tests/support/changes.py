@@ -70,7 +70,7 @@ def name_place(path: str, root: str) -> str:
         if names.checkpoint_version(file) is not None:
             return "log checkpoint"
         is_entry = names.log_version(file) is not None
-        return "log" if is_entry else f"{of_control['rest']} directory" if of_control["rest"] != "lock" else "lock"
+        return "log" if is_entry else f"{of_control['rest']} directory" if of_control["rest"] != "_lock" else "lock"
     below = path[len(root) :].strip("/") if names.join(path, "").startswith(names.join(root, "")) else ""
     return "live" if all("=" in part for part in below.split("/") if part) else "live/FILE"
 

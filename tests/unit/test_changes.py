@@ -62,7 +62,7 @@ def test_every_method_of_a_port_is_known_to_change_something_or_not(port):
         ("delete_file", [f"{RUN}/clock"], "clock → nothing"),
         ("make_directory", [f"{RUN}/stage/b00001"], "make stage/BATCH"),
         ("remove_empty", [f"{RUN}/recreated/u00001.0"], "remove empty recreated"),
-        ("hold", [f"{ROOT}/.hivekeeper/lock"], "hold lock"),
+        ("hold", [f"{ROOT}/.hivekeeper/_lock"], "hold lock"),
         ("concat", [f"{ROOT}/dt=1/a.parquet", f"{ROOT}/dt=1/b.parquet"], "concat live/FILE"),
         ("cut", [f"{ROOT}/dt=1/a.parquet"], "cut live/FILE"),
         ("guard", [f"{ROOT}/.hivekeeper", RUN], "give rights"),
@@ -74,7 +74,7 @@ def test_a_change_is_named_by_what_it_does(method, paths, name):
 
 
 @pytest.mark.parametrize(
-    "step", ["write_new hdfs://nn/w/events/.hivekeeper/lock", "metastore.hold sales.events", "release hdfs://nn/w/lock"]
+    "step", ["write_new hdfs://nn/w/events/.hivekeeper/_lock", "metastore.hold sales.events", "release hdfs://nn/w/_lock"]
 )
 def test_half_a_change_of_the_fakes_and_what_does_not_last_have_no_name(step):
     assert changes.name_step(step, ROOT) is None

@@ -290,7 +290,7 @@ def find_committed(live: Snapshot) -> Tuple[FileInfo, ...]:
     """
     present = {entry.name for entry in live.entries}
     is_other = bool(present & _FOREIGN) or any(entry.is_dir and entry.name.startswith(ACID_DIRECTORIES) for entry in live.entries)
-    is_control = "lock" in present and not present.isdisjoint(["log", "runs"])
+    is_control = names.LOCK in present and not present.isdisjoint(["log", "runs"])
     if is_other or is_control or not any(map(_is_complete_data, live.entries)):
         return ()
     unlike = (names.is_hidden, names.is_writer_mark, names.is_hive_subdirectory)

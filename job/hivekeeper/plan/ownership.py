@@ -52,7 +52,7 @@ def _is_record(control: ControlPaths, path: str) -> bool:
         return names.RUN_DIRECTORY.fullmatch(below[1]) is not None
     if below[0] == "log" and len(below) > 1:
         return len(below) == 2 and names.log_version(below[1]) is not None
-    return below[0] in ("", "lock", "log", "runs") or below == [names.base(control.mark)]
+    return below[0] in ("", names.LOCK, "log", "runs") or below == [names.base(control.mark)]
 
 
 def find_strangers(control: ControlPaths, entries: Iterable[FileInfo]) -> List[str]:
@@ -110,7 +110,7 @@ def _writable(control: ControlPaths, one: Exposed, others: List[str]) -> Reason:
         Code.RECORDS_WRITABLE,
         f"{one.path} (owner {one.owner}, mode {one.mode:04o}) may be written by {', '.join(others)}",
         "find out whether somebody changed it; if not, take the right to write from all but the owner: hdfs dfs -chmod go-w "
-        f"{quoting.hdfs(control.top)} {quoting.hdfs(control.top, '/{lock,log,runs,log/*,runs/*,runs/*/*}')}",
+        f"{quoting.hdfs(control.top)} {quoting.hdfs(control.top, '/{_lock,log,runs,log/*,runs/*,runs/*/*}')}",
     )
 
 

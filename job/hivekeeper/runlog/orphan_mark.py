@@ -1,4 +1,4 @@
-"""The mark of a control directory that belongs to no table: orphan.json (docs/on-disk.md).
+"""The mark of a control directory that belongs to no table: _orphan.json (docs/on-disk.md).
 
 Pure: a value to JSON and back. Since when it lies there is the file's own time, not a number in it.
 """

@@ -264,7 +264,8 @@ def find_ties(cluster: Cluster, control: ControlPaths, units: Sequence[Unit]) ->
 
 
 def find_above(table: Table, units: Iterable[Unit]) -> Tuple[str, ...]:
-    """The root of a partitioned table and the directories between it and its units: committers work there.
+    """The root of a partitioned table and the directories between it and its units: committers work there. What is above a unit in a
+    control directory, such as a lock, is no committer's; that unit is refused.
 
     Raises Refused if their names alone would take a driver's memory.
     """
@@ -272,6 +273,8 @@ def find_above(table: Table, units: Iterable[Unit]) -> Tuple[str, ...]:
     characters = 0
     for unit in units:
         place = unit.live
+        if names.is_in_control(place[len(table.location) :]):
+            continue
         while eligibility.is_below(place, table.location):
             place = names.parent(place)
             if place in found:

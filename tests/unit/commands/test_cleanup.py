@@ -46,13 +46,13 @@ def retired(desk, number, run=None):
 
 
 def without_lock(picture):
-    return {path: content for path, content in picture.items() if not path.endswith("/lock")}
+    return {path: content for path, content in picture.items() if not path.endswith("/_lock")}
 
 
 def below_control(desk):
     """Everything below the control directory except the lock and the log, directories included."""
     top = desk.control.top
-    return [e.path[len(top) + 1 :] for e in desk.world.files.tree(top) if not e.path[len(top) + 1 :].startswith(("lock", "log"))]
+    return [e.path[len(top) + 1 :] for e in desk.world.files.tree(top) if not e.path[len(top) + 1 :].startswith(("_lock", "log"))]
 
 
 def backup_tables(world):

@@ -110,7 +110,7 @@ def test_both_the_mark_and_the_backup_must_be_old_enough(desk, top, age):
 
 def test_a_mark_of_another_state_of_the_log_is_made_again(desk, top):
     drop_and_mark(desk)
-    path = names.join(top, "orphan.json")
+    path = names.join(top, "_orphan.json")
     for text in ('{"version": 1, "table": "sales.events@5", "entry": 0}', '{"version": 1, "table": "sales.x@5", "entry": 1}', "half a ma"):
         before = desk.world.files.stat(path).file_id
         desk.world.files.namespace.file(path).content = text
@@ -122,7 +122,7 @@ def test_a_mark_of_another_state_of_the_log_is_made_again(desk, top):
 
 def test_a_mark_from_the_future_proves_nothing(desk, top):
     drop_and_mark(desk)
-    desk.world.files.namespace.file(names.join(top, "orphan.json")).mtime_ms = desk.world.files.namespace.now() + 90 * DAY_MS
+    desk.world.files.namespace.file(names.join(top, "_orphan.json")).mtime_ms = desk.world.files.namespace.now() + 90 * DAY_MS
     assert records(clean(desk)).state is OrphanState.MARKED
     wait(desk, 8)
     assert records(clean(desk)).state is OrphanState.REMOVED
@@ -165,7 +165,7 @@ def test_a_mark_goes_with_the_next_look_at_a_table_that_came_back(desk, top):
     table, partitions = desk.world.table(desk.table), desk.world.partitions(desk.table)
     drop_and_mark(desk)
     desk.world.catalog.add_table(table, partitions.values())
-    mark = names.join(top, "orphan.json")
+    mark = names.join(top, "_orphan.json")
     assert leftovers(clean(desk, dry_run=True)) == []
     assert desk.world.files.stat(mark)
     assert leftovers(clean(desk)) == []
@@ -291,7 +291,7 @@ def test_a_file_that_we_do_not_write_stays_and_is_named(desk, top):
 
 def without_mark(picture):
     """A mark goes where it is not certain any more that the table was dropped."""
-    return {path: content for path, content in picture.items() if not path.endswith("/orphan.json")}
+    return {path: content for path, content in picture.items() if not path.endswith("/_orphan.json")}
 
 
 @pytest.mark.parametrize("where", ["sales.moved", "fin.elsewhere"])
@@ -505,7 +505,7 @@ def test_what_came_between_the_first_look_and_the_lock_is_seen(desk, top):
     held = backups_in(desk, top)
     assert "sales.rescue lies at" in records(clean(desk)).why
     assert backups_in(desk, top) == held
-    assert not desk.world.files.stat(names.join(top, "orphan.json"))
+    assert not desk.world.files.stat(names.join(top, "_orphan.json"))
 
 
 def test_a_table_that_came_and_went_between_the_first_look_and_the_lock_starts_the_wait_again(desk, top):
@@ -608,7 +608,7 @@ def test_records_of_somebody_else_are_named_and_nothing_in_them_is_believed(desk
 @pytest.mark.parametrize("way", ["owner", "mode"])
 def test_a_mark_that_others_may_have_written_discards_nothing(desk, top, way):
     drop_and_mark(desk)
-    node = desk.world.files.namespace.file(names.join(top, "orphan.json"))
+    node = desk.world.files.namespace.file(names.join(top, "_orphan.json"))
     node.attributes = replace(node.attributes, **({"owner": "mallory"} if way == "owner" else {"file_mode": 0o666}))
     held = backups_in(desk, top)
     assert records(clean(desk)).state is OrphanState.FOUND

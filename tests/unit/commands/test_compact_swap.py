@@ -227,7 +227,7 @@ def test_a_run_whose_jobs_all_fail_leaves_only_its_log_entry(world):
     world.rows.fail = lambda _batch: "no executors"
     assert compact(world).code is Exit.PARTIAL
     new = set(world.picture()) - set(before)
-    assert {names.base(path) for path in new} == {"lock", names.log_entry(0)}
+    assert {names.base(path) for path in new} == {"_lock", names.log_entry(0)}
     assert {path: world.picture()[path] for path in before} == before
 
 
@@ -587,7 +587,7 @@ def test_an_owner_that_cannot_be_kept_refuses_before_anything_is_written(world):
     assert result.code is Exit.REFUSED
     assert result.tables[0].problem.code is Code.ATTRIBUTES_NOT_KEPT
     assert "owner: try" in result.tables[0].problem.next
-    assert {names.base(path) for path in set(world.picture()) - set(before)} == {"lock"}
+    assert {names.base(path) for path in set(world.picture()) - set(before)} == {"_lock"}
     assert world.files.look([control_of(world).runs])[control_of(world).runs].entries == ()
 
 
@@ -707,8 +707,8 @@ def test_an_interrupted_run_that_is_not_understood_is_left_to_a_person(world, hu
     assert problem.state
     assert problem.next
     taken = run.top + ".t1"
-    assert {path.replace(taken, run.top): content for path, content in world.picture().items() if not path.endswith("/lock")} == {
-        path: content for path, content in before.items() if not path.endswith("/lock")
+    assert {path.replace(taken, run.top): content for path, content in world.picture().items() if not path.endswith("/_lock")} == {
+        path: content for path, content in before.items() if not path.endswith("/_lock")
     }
     assert world.rows_of("sales.events") == rows
 
@@ -732,7 +732,7 @@ def test_a_log_that_is_not_understood_stops_everything(world, text, code):
     assert f"/log/{names.log_entry(0)} " in result.tables[0].problem.what
     assert result.tables[0].problem.state == "nothing was changed"
     assert "do not delete it" in result.tables[0].problem.next
-    assert {path: content for path, content in world.picture().items() if not path.endswith("/lock")} == before
+    assert {path: content for path, content in world.picture().items() if not path.endswith("/_lock")} == before
 
 
 def test_a_missing_log_entry_stops_everything(world):

@@ -188,7 +188,7 @@ def test_files_that_cannot_be_joined_are_refused_before_anything_is_written(why)
     assert world.files.contents(live("dt=1")) == before
     assert not any("/runs/" in path for path in world.picture())
     # A lock is only written where listings and directories leave a join open.
-    assert any(path.endswith("/lock") for path in world.picture()) is (why in ("few of one form", "no blocks behind a mount"))
+    assert any(path.endswith("/_lock") for path in world.picture()) is (why in ("few of one form", "no blocks behind a mount"))
 
 
 @pytest.mark.parametrize("why", FORBIDDEN)

@@ -91,7 +91,7 @@ def require_refused(desk, result, *says):
 def ours(world):
     """The table's own files and its backups, whatever the name of the run's directory."""
     picture = files_of(world, "events")
-    return sorted((re.sub(r"\.t\d+/", "/", path), str(content)) for path, content in picture.items() if not path.endswith("/lock"))
+    return sorted((re.sub(r"\.t\d+/", "/", path), str(content)) for path, content in picture.items() if not path.endswith("/_lock"))
 
 
 PLANS = [

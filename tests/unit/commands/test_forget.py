@@ -133,7 +133,13 @@ def test_records_stay_while_a_backup_table_cannot_be_read(monkeypatch):
     assert backup in world.catalog.tables
 
 
-STRANGE = ["notes.txt", "log/notes.txt", "runs/strange/rows.parquet", "orphan.json/rows.parquet", f"log/{names.checkpoint(9)}/rows.parquet"]
+STRANGE = [
+    "notes.txt",
+    "log/notes.txt",
+    "runs/strange/rows.parquet",
+    "_orphan.json/rows.parquet",
+    f"log/{names.checkpoint(9)}/rows.parquet",
+]
 
 
 @pytest.mark.parametrize("place", STRANGE)
@@ -234,7 +240,7 @@ def test_a_directory_that_was_set_aside_and_is_half_deleted_does_not_come_back(d
     """Its lock is gone, and so may be entries of its log."""
     aside = desk.control.removed("20260101t000000z-0000")
     desk.world.files.namespace.rename(desk.control.top, aside)
-    desk.world.files.writer.delete(f"{aside}/lock")
+    desk.world.files.writer.delete(f"{aside}/_lock")
     desk.world.add_file(f"{aside}/notes.txt", ["x"])
     before = desk.world.picture()
     assert desk.forget().tables[0].problem.code is Code.UNKNOWN_FILES
@@ -404,7 +410,7 @@ def test_backups_that_cannot_come_back_are_named_with_the_way_back(shape):
     desk.world.files.before_step = pause
     problem = desk.forget().tables[0].problem
     desk.world.files.before_step = None
-    (aside,) = {names.parent(path) for path in desk.world.picture() if ".removed-" in path and path.endswith("/lock")}
+    (aside,) = {names.parent(path) for path in desk.world.picture() if ".removed-" in path and path.endswith("/_lock")}
     assert (problem.code, problem.state) == (Code.UNKNOWN_FILES, "nothing was removed")
     assert f"hdfs dfs -mv {aside} {top}, then: hivekeeper recover" in problem.next
     desk.world.files.writer.delete(top)

@@ -199,7 +199,7 @@ COMMANDS = {
 
 
 def without_lock(picture):
-    return {path: content for path, content in picture.items() if not path.endswith("/lock")}
+    return {path: content for path, content in picture.items() if not path.endswith("/_lock")}
 
 
 def a_desk_with_work_to_do(desk):

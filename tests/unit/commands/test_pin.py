@@ -59,9 +59,9 @@ def test_unpinning_what_was_never_pinned_writes_nothing(desk):
 
 
 def test_only_a_log_entry_is_written(desk, world):
-    before = {path for path in world.picture() if not path.endswith("/lock")}
+    before = {path for path in world.picture() if not path.endswith("/_lock")}
     desk.pin(desk.runs[0])
-    assert {path for path in world.picture() if not path.endswith("/lock")} - before == {f"{desk.control.log}/{1:020d}.json"}
+    assert {path for path in world.picture() if not path.endswith("/_lock")} - before == {f"{desk.control.log}/{1:020d}.json"}
     assert desk.run_directories() == [desk.runs[0]]
 
 

@@ -143,7 +143,7 @@ def test_recovering_twice_finds_nothing_the_second_time(world):
     after = world.picture()
     second = run_recover(world, RUNS[3])
     assert recovered(second) == ()
-    assert {path for path in world.picture() if "/lock" not in path} == {path for path in after if "/lock" not in path}
+    assert {path for path in world.picture() if "/_lock" not in path} == {path for path in after if "/_lock" not in path}
 
 
 def test_a_view_is_refused_and_a_missing_table_is_said(world):

@@ -148,7 +148,7 @@ def test_with_a_backup_in_between_gone_nothing_is_touched(desk, world, monkeypat
 
 
 def without_lock(picture):
-    return {path: content for path, content in picture.items() if not path.endswith("/lock")}
+    return {path: content for path, content in picture.items() if not path.endswith("/_lock")}
 
 
 def test_a_pruned_backup_cannot_be_rolled_back(desk):

@@ -35,7 +35,7 @@ def run(desk, command, key=KEY, **settings):
 
 
 def picture(desk):
-    return {path: content for path, content in desk.world.picture().items() if not path.endswith("/lock")}
+    return {path: content for path, content in desk.world.picture().items() if not path.endswith("/_lock")}
 
 
 def prepare(desk, command):

@@ -46,7 +46,7 @@ def move_away(desk, place):
 
 
 def without_lock(picture):
-    return {path: content for path, content in picture.items() if not path.endswith("/lock")}
+    return {path: content for path, content in picture.items() if not path.endswith("/_lock")}
 
 
 PLACES = ["same", "inside", "around", "control", "database"]

@@ -124,8 +124,8 @@ def test_old_files_can_be_read_in_the_backup_by_those_who_could_read_the_table_a
     run = desk.control.run(desk.runs[0])
     assert desk.world.files.stat(run.state("backup_table")).mode == desk.world.files.stat(run.state("retired")).mode
     sees_all = watched.rows["analyst"] == watched.all_rows
-    records = {names.base(path) for user, path in watched.seen if user == "analyst"} & {"plan.json", "lock", names.log_entry(0)}
-    assert records == ({"plan.json", "lock", names.log_entry(0)} if sees_all else set())
+    records = {names.base(path) for user, path in watched.seen if user == "analyst"} & {"plan.json", "_lock", names.log_entry(0)}
+    assert records == ({"plan.json", "_lock", names.log_entry(0)} if sees_all else set())
     assert not any(path.endswith((".json", ".jsonl", "lock")) for user, path in watched.seen if user == "stranger")
 
 

@@ -37,7 +37,7 @@ COMMANDS = {
     "pin": lambda desk: desk.pin(desk.runs[0]),
 }
 READERS = {name for name in COMMANDS if "dry" in name or name in ("history", "verify", "analyze")}
-RECORDS = ["", "log", "runs", "log/ENTRY", "runs/RUN", "runs/RUN/plan.json", "runs/RUN/certificates-1.jsonl", "runs/RUN/retired", "lock"]
+RECORDS = ["", "log", "runs", "log/ENTRY", "runs/RUN", "runs/RUN/plan.json", "runs/RUN/certificates-1.jsonl", "runs/RUN/retired", "_lock"]
 FILES = [record for record in RECORDS if "." in record or "ENTRY" in record]
 
 
@@ -125,7 +125,7 @@ def test_a_control_directory_that_somebody_made_beforehand_gets_no_lock_and_no_o
     result = compact_swap.compact_swap(a_context(world.cluster, selected, "20260103t000000z-0000"))
     refused, done = result.tables
     assert refused.problem.code is Code.RECORDS_OF_ANOTHER
-    assert world.files.stat(f"{top}/lock") is None
+    assert world.files.stat(f"{top}/_lock") is None
     assert done.problem is None
     assert {unit.outcome.code for unit in done.units if unit.name == "dt=1"} == {"swapped"}
 
@@ -229,7 +229,7 @@ def test_a_record_that_others_may_write_to_is_not_made_trusted_by_a_run_under_wh
     for directory in ("runs", "log"):
         space.make_directory(f"{fake}/{directory}")
     space.create(f"{fake}/log/{entry}", text, len(text))
-    space.create(f"{fake}/lock", "", 0)
+    space.create(f"{fake}/_lock", "", 0)
     for _, node in [("", space.find(fake)), *space.walk(fake)]:
         node.attributes = replace(node.attributes, owner="hive", mode=0o775, file_mode=0o664)
     done = []
