@@ -76,7 +76,12 @@ class Census:
             raise self._refusal
         tops = (top, _path_of(top))
         inside = (one for one in self._partitions if any(is_inside(one.location, place) for place in tops))
-        found = {one.name: one.location for one in inside if one.backup_of not in own}
+        # One that may be on any server keeps what lies here.
+        found = {
+            one.name: one.location if names.server_of(one.location) else names.server_of(top) + one.location
+            for one in inside
+            if one.backup_of not in own
+        }
         unread = (table.full_name for table in self._unread if table.database == database and table.parameters.get(BACKUP_OF) not in own)
         return {**found, **{f"{name}/(which cannot be read)": top for name in unread}}
 

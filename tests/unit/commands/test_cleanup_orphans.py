@@ -466,6 +466,17 @@ def test_old_files_that_a_partition_of_any_table_shows_stay(desk, top):
     assert records(result).state in (OrphanState.KEPT, OrphanState.DISCARDED)
 
 
+def test_old_files_in_which_partitions_on_many_servers_may_lie_by_their_paths_stay(desk, top):
+    effect = desk.log().standing[0]
+    drop_and_mark(desk)
+    path = names.join(top, effect.place)[len(names.server_of(top)) :]
+    partitions = [a_partition(f"dt={number}", f"hdfs://n{number}.mallory:8020{path}") for number in range(100)]
+    rescue = a_table(["dt"], name="rescue", location="hdfs://nn/warehouse/fin/rescue", create_time=88)
+    desk.world.catalog.add_table(replace(rescue, database="fin"), partitions)
+    clean(desk)
+    assert [file for file in backups_in(desk, top) if effect.place in file]
+
+
 @pytest.mark.parametrize("how", ["a table", "a partition"])
 def test_old_files_that_somebody_makes_a_table_of_while_others_go_stay(desk, top, how):
     drop_and_mark(desk)
