@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Collection, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from urllib.parse import quote
 
+from hivekeeper import names
 from hivekeeper.names import RunId, UnitNumber
 
 # Mode of a new file that only its owner may read.
@@ -245,6 +246,22 @@ class Table:
     @property
     def full_name(self) -> str:
         return f"{self.database}.{self.name}"
+
+    @property
+    def spark_paths(self) -> Mapping[str, str]:
+        """Where Spark finds its files, by the property of its SerDe that says so: `path`, in any case.
+
+        Of a data source's table, Spark uses nothing else (`HiveExternalCatalog.restoreDataSourceTable`); before 3.2 it read this directory
+        of any other table too, beside its location (SPARK-28266). Hive's SET LOCATION does not change it, and the location of a table that
+        Hive cannot read is a placeholder (SPARK-15269). If they are longer than a path on HDFS can be, there are none.
+        """
+        found = {key: path for key, path in self.storage.serde_parameters.items() if key.lower() == "path" and path}
+        return found if sum(map(len, found.values())) <= names.MOST_PATH else {}
+
+    @property
+    def places(self) -> Tuple[str, ...]:
+        """The directories in which it may have files, spelled as in its definition: those of its location, and of Spark's `path`."""
+        return tuple(dict.fromkeys(names.before_pattern(place) for place in (self.location, *self.spark_paths.values()) if place))
 
     @property
     def partitioned(self) -> bool:

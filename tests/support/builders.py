@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 
 from hivekeeper.model import Column, FileInfo, FooterGroup, Form, Partition, Snapshot, Storage, Table, Unit
 from hivekeeper.plan.eligibility import FORMATS
@@ -32,6 +33,12 @@ def a_table(partition_columns=(), kind="EXTERNAL_TABLE", storage=PARQUET, name="
     columns = tuple(Column(column, "string") for column in partition_columns)
     location = more.pop("location", ROOT.replace("events", name))
     return Table("sales", name, kind, location, storage, (Column("id", "int"),), columns, **more)
+
+
+def of_spark(table, path, key="path"):
+    """The table as Spark writes it that Hive cannot read: its place is in its SerDe's properties, and its location is a placeholder."""
+    storage = replace(table.storage, serde_parameters={**table.storage.serde_parameters, key: path})
+    return replace(table, location=f"{ROOT.rpartition('/')[0]}/{table.name}-__PLACEHOLDER__", storage=storage)
 
 
 def a_partition(name="dt=2026-01-01", location=None, storage=PARQUET):
