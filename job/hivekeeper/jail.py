@@ -359,6 +359,9 @@ class JailedMetastore:
     def table_locations(self) -> Mapping[str, str]:
         return self.inner.table_locations()
 
+    def table_places(self) -> Mapping[str, Tuple[str, ...]]:
+        return self.inner.table_places()
+
     def database_locations(self) -> Mapping[str, str]:
         return self.inner.database_locations()
 

@@ -253,6 +253,24 @@ class Table:
         return names.backed_up(self.name, self.parameters.get(names.BACKUP_OF, ""))
 
     @property
+    def spark_paths(self) -> Mapping[str, str]:
+        """Where Spark finds its files, by the property of its SerDe that says so: `path`, in any case.
+
+        Of a data source's table, Spark uses nothing else (`HiveExternalCatalog.restoreDataSourceTable`). Hive's SET LOCATION does not
+        change it, and the location of a table that Hive cannot read is a placeholder (SPARK-15269). Others have a copy of it (Hive's
+        CREATE TABLE … LIKE), which Spark reads no more (3.2, SPARK-28266). If they are longer than a path on HDFS can be, there are none.
+        """
+        if names.SPARK_PROVIDER not in self.parameters:
+            return {}
+        found = {key: path for key, path in self.storage.serde_parameters.items() if key.lower() == "path" and path}
+        return found if sum(map(len, found.values())) <= names.MOST_PATH else {}
+
+    @property
+    def places(self) -> Tuple[str, ...]:
+        """The directories in which it may have files, spelled as in its definition: those of its location, and of Spark's `path`."""
+        return tuple(dict.fromkeys(names.before_pattern(place) for place in (self.location, *self.spark_paths.values()) if place))
+
+    @property
     def partitioned(self) -> bool:
         return bool(self.partition_columns)
 

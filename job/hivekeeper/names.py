@@ -64,6 +64,8 @@ OFFSET_FILE = re.compile(r".+\+\d+\+\d+\+\d+(?:\.[^+]*)?", re.DOTALL)
 SCHEME_AND_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 
 CONTROL = ".hivekeeper"
+# The table property that Spark gives to the tables of its data sources.
+SPARK_PROVIDER = "spark.sql.sources.provider"
 # What lies in a control directory itself is a directory or hidden: a pattern of Spark's may lead there (`TABLE/*`), which then reads the
 # files of that directory, but for these and for what is deeper (DataSource.checkAndGlobPathIfNecessary, InMemoryFileIndex of 3.5).
 LOCK = "_lock"
@@ -78,6 +80,8 @@ CATALOGUE = "hivekeeper.catalogue"
 # Limits of a name and a path, in characters; HDFS accepts 255 bytes (by default) and 8000 characters.
 MOST_NAME, MOST_PATH = 1024, 8000
 MOST_NAME_BYTES = 255
+# What makes a location a pattern; behind a backslash, a character stands for itself.
+PATTERN = re.compile(r"[*?\[{\\]")
 # What later runs may need more than this one, for a number with more digits and for the name beside it.
 _ROOM_FOR_MARKS = 12
 UNIT_COLUMN = "__hivekeeper_unit"
@@ -341,6 +345,15 @@ def server_of(location: str) -> str:
     """Scheme and authority of a location as they are written, "" without a scheme."""
     prefix = SCHEME_AND_AUTHORITY.match(location)
     return prefix[0] if prefix else ""
+
+
+def before_pattern(location: str) -> str:
+    """The directory that holds all that a location may mean: Hive (`FileInputFormat`) and Spark (`DataSource`) take one with any of these
+    characters for a pattern of Hadoop. A location without them means itself. The root of a server has no slash behind it.
+    """
+    server = server_of(location)
+    pattern = PATTERN.search(location, len(server))
+    return location[: max(len(server), location.rfind("/", 0, pattern.start()))] if pattern else location
 
 
 def is_location(text: str) -> bool:

@@ -481,13 +481,17 @@ class Metastore(Protocol):
         """
 
     def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
-        """Full names of the tables of any database whose location equals, contains or is inside one of these, including the table itself.
+        """Full names of the tables of any database one of whose places equals, contains or is inside one of these, including the table
+        itself.
 
-        The locations of all tables are read once and cached for an hour.
+        The places of all tables are read once and cached for an hour.
         """
 
     def table_locations(self) -> Mapping[str, str]:
         """The location of each table of any database that has one, by full name, spelled as by `Files.qualify`; from the same cache."""
+
+    def table_places(self) -> Mapping[str, Tuple[str, ...]]:
+        """The directories in which each of these tables may have files (`Table.places`), spelled in the same way; from the same cache."""
 
     def database_locations(self) -> Mapping[str, str]:
         """Each database's directory, if it has one, spelled as by `Files.qualify`; cached like the tables' locations."""

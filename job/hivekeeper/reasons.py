@@ -78,7 +78,9 @@ class Code(Coded):
         Topic.TABLES,
         Exit.REFUSED,
         "another table of any database, or another partition, has the same, an outer or an inner directory, and would be swapped with it "
-        "(a backup table of its own is no reason); or the table lies in another database's directory, or around one",
+        "(a backup table of its own is no reason); or the table lies in another database's directory, or around one. Another table has its "
+        "location, the property `path` of its SerDe, where Spark reads it, and, if one is a pattern (`*`, `?`, `[`, `{`), the directory "
+        "before that",
         "give each a directory of its own",
     )
 
@@ -143,7 +145,8 @@ class Code(Coded):
     IN_CONTROL_DIRECTORY = (
         Topic.UNITS,
         Exit.REFUSED,
-        "the partition, or the table, lies in a control directory (`.hivekeeper`), where only backups and records belong; "
+        "the partition, or the table, lies in a control directory (`.hivekeeper`), where only backups and records belong, or "
+        "Spark reads the table there (the property `path` of its SerDe); "
         "`cleanup` keeps the backup that a partition shows",
         "give it a directory of its own, or " + _WHERE,
     )

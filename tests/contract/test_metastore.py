@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hivekeeper import ports, quoting
+from hivekeeper import names, ports, quoting
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import Cause, metastore_error
@@ -104,9 +104,10 @@ class FakeWorld:
         else:
             catalog.put_table(replace(catalog.tables[table.full_name], parameters=parameters))
 
-    def set_serde_path(self, table: Table, path: str) -> Table:
-        parameters = {**table.storage.serde_parameters, "path": path}
-        changed = replace(table, storage=replace(table.storage, serde_parameters=parameters))
+    def set_serde_path(self, table: Table, path: str, key: str = "path", provider: str = "parquet") -> Table:
+        storage = replace(table.storage, serde_parameters={**table.storage.serde_parameters, key: path})
+        of_spark = {names.SPARK_PROVIDER: provider} if provider else {}
+        changed = replace(table, storage=storage, parameters={**table.parameters, **of_spark})
         self.metastore.catalog.put_table(changed)
         return changed
 
@@ -218,9 +219,11 @@ class RealWorld:
     def _keep_statistics(self) -> Any:
         return self.hive.metastore.api.EnvironmentContext(self.gateway.jvm.java.util.HashMap({"DO_NOT_UPDATE_STATS": "true"}))
 
-    def set_serde_path(self, table: Table, path: str) -> Table:
+    def set_serde_path(self, table: Table, path: str, key: str = "path", provider: str = "parquet") -> Table:
         stored = self._stored(table, "")
-        stored.getSd().getSerdeInfo().putToParameters("path", path)
+        stored.getSd().getSerdeInfo().putToParameters(key, path)
+        if provider:
+            stored.putToParameters(names.SPARK_PROVIDER, provider)
         self.client.alter_table_with_environmentContext(table.database, table.name, stored, self._keep_statistics())
         return self.metastore.tables(table.database, [table.name])[table.name]
 
@@ -971,6 +974,56 @@ def test_tables_at_above_and_below_a_location_are_named_and_neighbours_are_not(w
     assert found == {asked[0]: touching, asked[1]: (f"{world.database}.far",)}
 
 
+@pytest.mark.parametrize("key", ["path", "PATH", "Path"])
+def test_a_table_is_also_where_spark_finds_it(world, key):
+    """Spark looks for its SerDe's property `path` in any case (CaseInsensitiveMap); Hive's SET LOCATION changes the location alone."""
+    table = world.set_serde_path(world.add_table("events"), f"{world.root}/x/", key)
+    asked = [table.location, f"{world.root}/x", f"{world.root}/x/y", f"{world.root}/xx", world.root]
+    found = world.metastore.locations_below(asked)
+    assert [found[place] for place in asked] == [(table.full_name,), (table.full_name,), (table.full_name,), (), (table.full_name,)]
+    assert world.metastore.table_locations()[table.full_name] == table.location
+    assert world.metastore.table_places()[table.full_name] == (table.location, f"{world.root}/x")
+
+
+def test_a_path_of_a_table_that_is_not_sparks_is_no_place(world):
+    """Hive's CREATE TABLE … LIKE copies it from a table of Spark, and Spark does not read it there (3.2, SPARK-28266)."""
+    table = world.set_serde_path(world.add_table("events"), f"{world.root}/x", provider="")
+    assert world.metastore.table_places()[table.full_name] == (table.location,)
+
+
+def test_a_path_that_is_the_location_is_no_further_place(world):
+    table = world.set_serde_path(world.add_table("events"), f"{world.root}//events/")
+    assert world.metastore.table_places()[table.full_name] == (table.location,)
+
+
+@pytest.mark.parametrize("name", ["d*", "d?", "[de]1", "{d1,e/x}", "*/x", "d\\1"])
+def test_a_table_at_a_pattern_has_files_in_the_directory_before_it(world, name):
+    """Hive (FileInputFormat) and Spark (DataSource) take such a location, or path, for a pattern of Hadoop."""
+    located = world.add_table("located", location=f"{world.root}/a/b/{name}")
+    pathed = world.set_serde_path(world.add_table("pathed"), f"{world.root}/a/c/{name}")
+    asked = [f"{world.root}/a/{place}" for place in ("b/d1", "b", "c/d1", "d1", "bb")]
+    found = world.metastore.locations_below(asked)
+    assert [found[place] for place in asked] == [(located.full_name,), (located.full_name,), (pathed.full_name,), (), ()]
+    assert world.metastore.table_places()[pathed.full_name] == (pathed.location, f"{world.root}/a/c")
+    assert world.metastore.table_locations()[located.full_name] == located.location
+
+
+@pytest.mark.parametrize("text", ["", "x:y", "a b:/x", "/" + "x" * names.MOST_PATH], ids=["empty", "relative", "no scheme", "too long"])
+def test_a_path_that_cannot_be_one_is_no_place(world, text):
+    table = world.set_serde_path(world.add_table("events"), text)
+    assert world.metastore.table_places()[table.full_name] == (table.location,)
+    assert world.metastore.locations_below([table.location])[table.location] == (table.full_name,)
+
+
+def test_a_table_without_a_location_is_where_spark_finds_it(real):
+    """Hive cannot read intervals (nor TIMESTAMP_NTZ, which Spark 3.3 does not know), and the location of such a table is a placeholder."""
+    where = f"{real.root}/x"
+    real.gateway.spark.sql(f"CREATE TABLE {real.database}.events (id INT, during INTERVAL YEAR) USING parquet LOCATION '{where}'")
+    location, place = real.metastore.table_places()[f"{real.database}.events"]
+    assert (location.endswith("-__PLACEHOLDER__"), place) == (True, where)
+    assert real.metastore.locations_below([where])[where] == (f"{real.database}.events",)
+
+
 def test_a_table_of_another_database_on_the_same_directory_is_named(world):
     other = world.add_database()
     world.add_table("events", location=f"{world.root}/x")
@@ -981,17 +1034,18 @@ def test_a_table_of_another_database_on_the_same_directory_is_named(world):
 
 def test_tables_at_deep_locations_take_no_more_memory_than_these_are_long():
     """A location need not exist, and whoever may create tables chooses it: the directories above all of them were kept, 4 MB for each."""
-    places = {f"loader.t{number}": f"hdfs://nn/{number}{'/d' * 2000}" for number in range(50)}
+    places = {f"loader.t{number}": (f"hdfs://nn/{number}{'/d' * 2000}",) for number in range(50)}
+    asked = ("hdfs://nn/7", f"{places['loader.t7'][0]}/x", "hdfs://nn/70", "hdfs://nn")
     tracemalloc.start()
     try:
         roots = Roots(places)
-        found = {place: sorted(roots.touching(place)) for place in ("hdfs://nn/7", places["loader.t7"] + "/x", "hdfs://nn/70", "hdfs://nn")}
+        found = {place: sorted(roots.touching(place)) for place in asked}
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert list(found.values()) == [["loader.t7"], ["loader.t7"], [], sorted(places)]
     # Also what other threads of the test process take meanwhile.
-    assert peak < 100 * sum(map(len, places.values()))
+    assert peak < 100 * sum(len(place) for (place,) in places.values())
 
 
 def test_the_locations_of_tables_are_compared_without_calling_their_servers(world):

@@ -16,6 +16,7 @@ from hivekeeper.cluster.connect import assemble
 from hivekeeper.codes import Exit
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.analyze_image import analyze_image
+from hivekeeper.commands.cleanup import clean_up
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.commands.orphans import show_orphans
 from hivekeeper.commands.recover import recover
@@ -23,6 +24,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.plan.analysis import predict
 from hivekeeper.quoting import HIVE_NULL, literal, partition_name
+from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
 from support import step_by_step
 from support.contexts import a_context
@@ -377,3 +379,22 @@ def test_old_files_of_one_table_go_while_another_is_copied(spark, cluster, datab
         assert [backup.state.code for backup in table.backups] == ["discarded"]
         spark.catalog.refreshTable(table.table)
     assert [spark.table(name).count() for name in names] == before
+
+
+def test_a_table_of_spark_that_hive_cannot_read_keeps_the_backup_that_it_shows_and_its_directory(spark, driver, cluster, database, storage):
+    """Its location is a placeholder (SPARK-15269): where it lies says only the property `path` of its SerDe."""
+    place = make_table(spark, database, "events", "parquet", storage)
+    assert compact(cluster, database).code is Exit.DONE
+    backup = f"{storage.root}/.hivekeeper-events/runs/20260101t020301z-0000/retired/u00001"
+    # Spark 3.3 has no TIMESTAMP_NTZ.
+    type = "TIMESTAMP_NTZ" if spark.version >= "3.4" else "INTERVAL YEAR"
+    for name, where in (("rescue", backup), ("own", f"{storage.root}/shown")):
+        spark.sql(f"CREATE TABLE {database}.{name} (id BIGINT, more {type}) USING parquet LOCATION '{where}'")
+    spark.sql(f"CREATE EXTERNAL TABLE {database}.shown (id BIGINT) STORED AS PARQUET LOCATION '{storage.root}/shown'")
+    cleaning = Settings(min_age_ms=0, discard="delete")
+    cleaned = clean_up(a_context(assemble(driver), Selection(tables=(f"{database}.events",)), "20260101t020302z-0000", cleaning))
+    compacted = compact(assemble(driver), database, run=3, tables=(f"{database}.shown",))
+    for result in (cleaned, compacted):
+        assert (result.code, result.tables[0].problem.code) == (Exit.REFUSED, Code.SHARED_DIRECTORY)
+    assert [spark.table(f"{database}.{name}").count() for name in ("events", "rescue")] == [60, 60]
+    assert count_files(storage.copy(place)) == 1

@@ -12,7 +12,7 @@ from support.world import World
 
 READS = ["stat", "blocks", "is_anywhere", "find_paths", "read_pieces", "read_bytes", "read_texts", "content", "part", "exposed", "ties"]
 OF_EACH = ["look", "attributes", "file_rights"]
-OF_METASTORE = ["tables", "partitions", "partitions_named", "locations_below", "table_locations"]
+OF_METASTORE = ["tables", "partitions", "partitions_named", "locations_below", "table_locations", "table_places"]
 
 
 def report_calls(world: World, tell: Callable[[str], None]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 
 from hivekeeper.model import Column, FileInfo, FooterGroup, Form, Partition, Snapshot, Storage, Table, Unit
+from hivekeeper.names import SPARK_PROVIDER
 from hivekeeper.plan.eligibility import FORMATS
 from hivekeeper.runlog import entry_reader, history, replay
 
@@ -32,6 +34,13 @@ def a_table(partition_columns=(), kind="EXTERNAL_TABLE", storage=PARQUET, name="
     columns = tuple(Column(column, "string") for column in partition_columns)
     location = more.pop("location", ROOT.replace("events", name))
     return Table("sales", name, kind, location, storage, (Column("id", "int"),), columns, **more)
+
+
+def of_spark(table, path, key="path"):
+    """The table as Spark writes it that Hive cannot read: its place is in its SerDe's properties, and its location is a placeholder."""
+    storage = replace(table.storage, serde_parameters={**table.storage.serde_parameters, key: path})
+    location = f"{ROOT.rpartition('/')[0]}/{table.name}-__PLACEHOLDER__"
+    return replace(table, location=location, storage=storage, parameters={**table.parameters, SPARK_PROVIDER: "parquet"})
 
 
 def a_partition(name="dt=2026-01-01", location=None, storage=PARQUET):

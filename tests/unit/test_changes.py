@@ -30,6 +30,7 @@ CHANGE_NOTHING = {
             "locations_below",
             "database_locations",
             "table_locations",
+            "table_places",
             "hold",
         ),
     },

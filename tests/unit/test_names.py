@@ -69,3 +69,21 @@ def test_log_entries_are_read_back_and_nothing_else_is():
     assert names.log_version(names.log_entry(12)) == 12
     assert names.log_version("12.json") is None
     assert names.log_version(names.log_entry(12) + ".part") is None
+
+
+@pytest.mark.parametrize(
+    ("location", "before"),
+    [
+        ("hdfs://nn/data/days", "hdfs://nn/data/days"),
+        ("hdfs://nn/data/days/*", "hdfs://nn/data/days"),
+        ("hdfs://nn/data/d?ys/x", "hdfs://nn/data"),
+        ("hdfs://nn/data/{a/b,c}/[x]", "hdfs://nn/data"),
+        ("hdfs://nn/da\\ta", "hdfs://nn"),
+        ("hdfs://nn/*", "hdfs://nn"),
+        ("hdfs://[::1]:8020/data/d]", "hdfs://[::1]:8020/data/d]"),
+        ("file:/[x]", "file:"),
+        ("*", ""),
+    ],
+)
+def test_what_a_pattern_finds_is_in_the_directory_before_it(location, before):
+    assert names.before_pattern(location) == before

@@ -43,6 +43,7 @@ class HiveMetastore:
 
     def __init__(self, gateway: Gateway) -> None:
         self._roots: Optional[Roots] = None
+        self._locations: Dict[str, str] = {}
         self._homes: Mapping[str, str] = {}
         self._read_at = 0.0
         try:
@@ -164,10 +165,14 @@ class HiveMetastore:
     def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
         qualified = json.loads(_ask(self._reader.qualified, json.dumps(list(locations))))
         roots = self._read_roots()
-        return {location: tuple(sorted(roots.touching(path))) for location, path in zip(locations, qualified)}
+        return {location: tuple(sorted(set(roots.touching(path)))) for location, path in zip(locations, qualified)}
 
     def table_locations(self) -> Mapping[str, str]:
-        return self._read_roots().locations
+        self._read_roots()
+        return self._locations
+
+    def table_places(self) -> Mapping[str, Tuple[str, ...]]:
+        return self._read_roots().places
 
     def database_locations(self) -> Mapping[str, str]:
         self._read_roots()
@@ -176,14 +181,16 @@ class HiveMetastore:
     def _read_roots(self) -> Roots:
         if self._roots is None or time.monotonic() - self._read_at > KEEP_ROOTS_S:
             databases = self.databases()
-            stored = {name: self._read_locations(name) for name in databases}
-            self._roots = Roots({f"{name}.{table}": place for name, tables in stored.items() for table, place in tables.items()})
+            self._locations, places = {}, {}
+            for database in databases:
+                found = json.loads(_ask(self._reader.locations, database, names.MOST_PATH))
+                of_location, paths = _told(found, f"{database}."), found["paths"]
+                self._locations.update({f"{database}.{table}": location for table, location in of_location.items()})
+                places.update({f"{database}.{table}": _places(table, of_location, paths) for table in {**of_location, **paths}})
+            self._roots = Roots(places)
             self._homes = _told(json.loads(_ask(self._reader.databaseLocations, json.dumps(databases))))
             self._read_at = time.monotonic()
         return self._roots
-
-    def _read_locations(self, database: str) -> Mapping[str, str]:
-        return _told(json.loads(_ask(self._reader.locations, database)), f"{database}.")
 
 
 def _told(found: Mapping[str, Dict[str, str]], database: str = "") -> Mapping[str, str]:
@@ -191,6 +198,12 @@ def _told(found: Mapping[str, Dict[str, str]], database: str = "") -> Mapping[st
     for name, why in found["unreadable"].items():
         log.warning("table=%s%s step=read-locations failed reason=%r", database, name, why)
     return found["locations"]
+
+
+def _places(table: str, locations: Mapping[str, str], paths: Mapping[str, Sequence[str]]) -> Tuple[str, ...]:
+    """As `Table.places`, of a table whose locations are qualified."""
+    known = [locations[table]] if table in locations else []
+    return tuple(dict.fromkeys(map(names.before_pattern, [*known, *paths.get(table, ())])))
 
 
 def _split(full_name: str) -> Tuple[str, str]:
@@ -203,19 +216,20 @@ def _definition(table: CatalogueTable) -> Tuple[str, str, str, str]:
 
 
 class Roots:
-    """The locations of tables, indexed to find the tables that touch a path without scanning all of them."""
+    """The places of tables, indexed to find the tables that touch a path without scanning all of them."""
 
-    def __init__(self, locations: Mapping[str, str]) -> None:
-        self.locations = locations
+    def __init__(self, places: Mapping[str, Tuple[str, ...]]) -> None:
+        self.places = places
         self._at: Dict[str, List[str]] = {}
-        for name, location in locations.items():
-            self._at.setdefault(location.rstrip("/"), []).append(name)
+        for name, all_of_it in places.items():
+            for place in all_of_it:
+                self._at.setdefault(place.rstrip("/"), []).append(name)
         # With a slash at their ends, those inside a place follow it directly. The directories above each, of which a location that need not
         # exist has two thousand, are not kept.
         self._ordered = sorted(f"{place}/" for place in self._at)
 
     def touching(self, location: str) -> List[str]:
-        """Names of the tables at, above or below a location."""
+        """Names of the tables at, above or below a location, one several times if several of its places are."""
         place = location.rstrip("/")
         return [*self._below(f"{place}/"), *(name for above in _above(place) for name in self._at.get(above, ()))]
 

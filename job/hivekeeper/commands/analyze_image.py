@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Dict
 
 from hivekeeper import names
@@ -39,10 +40,10 @@ def analyze_image(context: Context, path: str, is_remote: bool) -> CommandResult
     defined: Dict[str, DefinedTable] = {}
     outcomes = per_table.for_each(context, tables, partial(_define, defined, home))
     outcomes = per_table.absent_outcomes(tables.absent) + outcomes
-    locations = cluster.metastore.table_locations()
-    survey = Survey(image_analysis.find_places(defined.values(), locations.values(), home))
+    places = cluster.metastore.table_places()
+    survey = Survey(image_analysis.find_places(defined.values(), chain.from_iterable(places.values()), home))
     totals = _read(image, survey)
-    report = ImageReport.of(image.path, image.written_ms, totals, survey, len(locations.keys() - defined.keys()))
+    report = ImageReport.of(image.path, image.written_ms, totals, survey, len(places.keys() - defined.keys()))
     judged = per_table.Outcomes()
     for outcome in outcomes:
         judged.add(_judge(outcome, defined, survey, home))

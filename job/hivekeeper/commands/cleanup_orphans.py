@@ -119,9 +119,11 @@ def _why_not_dropped(context: Context, orphan: Orphan) -> str:
     if why or orphans.exists(cluster, orphan.table) or table.parameters.get(BACKUP_OF) != orphan.table:
         return why or f"{orphan.table} is there again"
     try:
-        places = [table.location, *qualify_all(cluster.files, table, cluster.metastore.partitions(table))]
+        partitions = qualify_all(cluster.files, table, cluster.metastore.partitions(table))
     except Refused as error:
         return str(error)
+    # Also where Spark finds it, if somebody has changed that.
+    places = [table.location, *map(cluster.files.qualify, table.spark_paths.values()), *partitions]
     foreign = [place for place in places if cluster.files.is_foreign(place)]
     there = sorted(foreign or find_existing(cluster.files, places))
     return f"it still shows {there[0]}" if there else ""

@@ -53,8 +53,10 @@ def find_records(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Ta
 
 
 def require_own_place(cluster: Cluster, table: Table, control: ControlPaths) -> None:
-    """Raise Refused if another table has files in this table's directory, so that no backup may be moved or deleted. Reads only."""
-    reason = find_overlap(cluster, table, control)
+    """Raise Refused if another table has files in this table's directory, or Spark reads it among its own backups, so that none of them may
+    be moved or deleted. Reads only.
+    """
+    reason = find_overlap(cluster, table, control) or eligibility.refuse_shown(table)
     if reason:
         raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, state="nothing was touched", next=reason.next)
 

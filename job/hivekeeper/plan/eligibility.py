@@ -84,10 +84,16 @@ def _refuse_control(location: str, what: str) -> Reason:
     )
 
 
+def refuse_shown(table: Table) -> Optional[Reason]:
+    """Why nothing of a table may be moved or deleted: Spark reads it among backups, wherever its location is."""
+    shown = [path for path in table.spark_paths.values() if names.is_in_control(path)]
+    return _refuse_control(shown[0], "the property path of its SerDe, where Spark reads it,") if shown else None
+
+
 def refuse_table(table: Table) -> Optional[Reason]:
     """Why the whole table is unfit for compaction, from its definition alone."""
     leave_out = "leave it out of the selection"
-    reason = refuse_kind(table)
+    reason = refuse_kind(table) or refuse_shown(table)
     if reason:
         return reason
     parameters = {key.lower(): value for key, value in table.parameters.items()}
@@ -113,7 +119,7 @@ def refuse_table(table: Table) -> Optional[Reason]:
 
 
 def _other_engine(parameters: Mapping[str, str]) -> Optional[str]:
-    provider = parameters.get("spark.sql.sources.provider", "").lower()
+    provider = parameters.get(names.SPARK_PROVIDER, "").lower()
     handler = parameters.get("storage_handler", "").lower()
     for engine in ("iceberg", "delta", "hudi"):
         if provider == engine or engine in handler or parameters.get("table_type", "").lower() == engine:
@@ -158,12 +164,14 @@ _HOW_TO_MOVE = "(ALTER TABLE … SET LOCATION; DROP TABLE may delete the files)"
 
 def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
     """Why no directory may be moved in a table that overlaps another table. Its own backup tables are no reason."""
-    others = [one.full_name for one in touching if one.backup_of != table.full_name]
-    if not others:
+    other = next((one for one in touching if one.backup_of != table.full_name), None)
+    if other is None:
         return None
+    is_elsewhere = any(path != other.location for path in other.spark_paths.values())
     return Reason(
         Code.SHARED_DIRECTORY,
-        f"its directory, or its control directory, equals, contains or lies inside that of {others[0]}",
+        f"its directory, or its control directory, equals, contains or lies inside that of {other.full_name}"
+        + (", or the one that the property path of its SerDe names, where Spark reads it" if is_elsewhere else ""),
         f"give each table a directory of its own {_HOW_TO_MOVE}",
     )
 

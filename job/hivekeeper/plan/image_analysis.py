@@ -53,9 +53,10 @@ def in_image(location: str, home: str) -> bytes:
 
 
 def find_places(defined: Iterable[DefinedTable], locations: Iterable[str], home: str) -> Places:
-    """Where to count. `locations`: those of all tables of all databases."""
+    """Where to count. `locations`: the places of all tables of all databases."""
     units: List[bytes] = []
-    tables = [location for location in locations if is_at_home(location, home)]
+    # At the root there is room for a pattern only, which any user may give a table: nothing would be in no table.
+    tables = [location for location in locations if is_at_home(location, home) and location.rstrip("/") != home]
     controls = [ControlPaths.of(location, partitioned=False).top for location in tables]
     for one in defined:
         units += [in_image(unit.live, home) for unit in one.units if eligibility.is_inside(one.table, unit)]

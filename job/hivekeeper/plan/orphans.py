@@ -179,10 +179,14 @@ def why_shared(
     """Why nothing in a control directory may be moved: a table has its files in, around or beside it. Backup tables of it are no reason."""
     own = names_of(ids)
     for one in others:
-        touches = any(is_inside(one.location, place) or is_inside(place, one.location) for place in (control.top, table.location))
-        if one.location and touches and one.backup_of not in own:
-            return Reason(Code.SHARED_DIRECTORY, f"{one.full_name} lies at {one.location}", "find out whose it is")
+        touching = [place for place in one.places if any(_touch(place, ours) for ours in (control.top, table.location))]
+        if touching and one.backup_of not in own:
+            return Reason(Code.SHARED_DIRECTORY, f"{one.full_name} lies at {touching[0]}", "find out whose it is")
     return eligibility.refuse_home(table, homes)
+
+
+def _touch(place: str, other: str) -> bool:
+    return is_inside(place, other) or is_inside(other, place)
 
 
 def former_table(history: History, control: ControlPaths, database: str, plan: Optional[RunPlan]) -> Table:

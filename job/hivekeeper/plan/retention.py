@@ -20,7 +20,7 @@ from hivekeeper.plan.quarantine import find_quarantined
 from hivekeeper.plan.rollback import read_stacks
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.history import Effect, History, LoggedRun, UnitKey
-from hivekeeper.runlog.run_files import BACKUP, is_inside
+from hivekeeper.runlog.run_files import BACKUP, may_be_inside
 
 
 @dataclass(frozen=True)
@@ -377,7 +377,9 @@ def find_shown(control: ControlPaths, places: Iterable[str], lives: Mapping[str,
     A location may have 4,000 characters and nearly as many levels: no more of them are looked at than a place has.
     """
     wanted = dict.fromkeys(places)
-    inside = {live[len(control.top) + 1 :]: name for name, live in lives.items() if is_inside(live, control.top)}
+    # A pattern is in or around all that is below the directory before it.
+    shown = ((names.before_pattern(live), name) for name, live in lives.items() if may_be_inside(live, control.top))
+    inside = {place[len(control.top) + 1 :]: name for place, name in shown}
     most = max((place.count("/") + 1 for place in wanted), default=0)
     lies_in = {above: name for live, name in inside.items() for above in _up_to(live, most) if above in wanted}
     found: Dict[str, str] = {}

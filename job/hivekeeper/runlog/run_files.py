@@ -164,6 +164,12 @@ def is_inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root + "/")
 
 
+def may_be_inside(location: str, root: str) -> bool:
+    """Whether a location is inside a directory, or, if it is a pattern, what it means may be."""
+    place = names.before_pattern(location)
+    return is_inside(place, root) or (place != location and is_inside(root, place))
+
+
 def is_recordable(live: str, root: str) -> bool:
     """Whether a record of the table at `root` may hold a unit with this directory."""
     return live == root or (is_inside(live, root) and names.is_place_below(live[len(root) + 1 :]))

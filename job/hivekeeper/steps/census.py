@@ -11,10 +11,10 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
-from hivekeeper.model import Partition, Table
+from hivekeeper.model import Partition, Storage, Table
 from hivekeeper.names import BACKUP_OF
 from hivekeeper.ports import Cluster, MetastoreRefused
-from hivekeeper.runlog.run_files import is_inside
+from hivekeeper.runlog.run_files import is_inside, may_be_inside
 from hivekeeper.steps.observe import MOST_SERVERS, count_servers, qualify_table
 
 log = logging.getLogger(__name__)
@@ -28,8 +28,8 @@ MOST_AGE_OF_PARTITIONS_MS = 3_600_000
 
 @dataclass(frozen=True)
 class PartitionInside:
-    """A partition whose directory is in some control directory. `backup_of`: its table is the backup table of that one. `location` is
-    without a server if not all could be asked for: then it may be on any.
+    """A partition whose directory is in some control directory, or may be, because it is a pattern. `backup_of`: its table is the backup
+    table of that one. `location` is without a server if not all could be asked for: then it may be on any.
     """
 
     name: str
@@ -60,8 +60,8 @@ class Census:
 
     def tables_inside(self, top: str, own: Sequence[str]) -> Mapping[str, str]:
         """The directories of all tables below a directory, by name; but not of backup tables of `own`."""
-        inside = (table for table in self.tables() if is_inside(table.location, top))
-        return {table.full_name: table.location for table in inside if table.backup_of not in own}
+        others = (table for table in self.tables() if table.backup_of not in own)
+        return {table.full_name: place for table in others for place in table.places if is_inside(place, top)}
 
     def partitions_inside(self, top: str, own: Sequence[str], database: str) -> Mapping[str, str]:
         """The directories of all partitions below a directory, by `database.table/partition`; but not of backup tables of `own`.
@@ -75,8 +75,10 @@ class Census:
         if self._refusal is not None:
             raise self._refusal
         tops = (top, _path_of(top))
-        inside = (one for one in self._partitions if any(is_inside(one.location, place) for place in tops))
-        found = {one.name: one.location for one in inside if one.backup_of not in own}
+        others = (one for one in self._partitions if one.backup_of not in own)
+        inside = (one for one in others if any(_is_shown(one, place, database) for place in tops))
+        # One that may be on any server keeps what lies here.
+        found = {one.name: one.location if names.server_of(one.location) else names.server_of(top) + one.location for one in inside}
         unread = (table.full_name for table in self._unread if table.database == database and table.backup_of not in own)
         return {**found, **{f"{name}/(which cannot be read)": top for name in unread}}
 
@@ -144,8 +146,9 @@ class Census:
         return [replace(one, location=qualify(one.location)) for one in found]
 
     def _in_control(self, table: Table) -> List[PartitionInside]:
-        # Most locations have no such name in them, and need not be qualified.
-        inside = [partition for partition in self._partitions_of(table) if names.CONTROL in partition.location]
+        # Most locations have no such name in them and are no pattern that may find one, and need not be qualified.
+        partitions = self._partitions_of(table)
+        inside = [one for one in partitions if names.CONTROL in one.location or names.before_pattern(one.location) != one.location]
         return [PartitionInside(f"{table.full_name}/{one.name}", one.location, table.backup_of) for one in inside]
 
     def _partitions_of(self, table: Table) -> Tuple[Partition, ...]:
@@ -157,14 +160,23 @@ class Census:
             return ()
 
 
+def _is_shown(one: PartitionInside, top: str, database: str) -> bool:
+    """Whether a partition shows something below a directory. A pattern that may lead there from above counts like a table that cannot be
+    read.
+    """
+    is_of_database = one.name.startswith(f"{database}.")
+    return may_be_inside(one.location, top) if is_of_database else is_inside(names.before_pattern(one.location), top)
+
+
 def _path_of(location: str) -> str:
     return location[len(names.server_of(location)) :]
 
 
 def _slim(cluster: Cluster, table: Table) -> Table:
     """What is asked of a table. Of a mark that is longer than any table's name its beginning, which names none."""
-    marks = {BACKUP_OF: table.parameters[BACKUP_OF][: names.MOST_NAME]} if BACKUP_OF in table.parameters else {}
-    slim = replace(table.bare(), parameters=marks)
+    marks = {key: table.parameters[key][: names.MOST_NAME] for key in (BACKUP_OF, names.SPARK_PROVIDER) if key in table.parameters}
+    paths = {key: cluster.files.qualify(path) for key, path in table.spark_paths.items()}
+    slim = replace(table.bare(), parameters=marks, storage=Storage("", "", "", paths))
     try:
         return qualify_table(cluster.files, slim)
     except Refused:

@@ -165,8 +165,7 @@ def _in_portions(full_names: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _is_around(cluster: Cluster, full_name: str, place: str) -> bool:
-    location = cluster.metastore.table_locations().get(full_name, "")
-    return bool(location) and eligibility.is_below(place, location)
+    return any(eligibility.is_below(place, top) for top in cluster.metastore.table_places().get(full_name, ()))
 
 
 def _find_strangers(cluster: Cluster, table: Table, control: ControlPaths, full_names: Sequence[str]) -> Tuple[Table, ...]:

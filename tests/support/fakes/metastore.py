@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from hivekeeper import ports, quoting
+from hivekeeper import names, ports, quoting
 from hivekeeper.model import CatalogueTable, Column, Partition, Storage, Table
 from hivekeeper.ports import FilesError, MetastoreRefused, MetastoreUnavailable
 from support.fakes.files import FakeFiles
@@ -91,7 +91,7 @@ class FakeMetastore:
         self._files = files
         self._failures: Dict[str, Tuple[Exception, bool]] = {}
         # When the locations of all tables were read, and the result.
-        self._roots: Optional[Tuple[int, Dict[str, str]]] = None
+        self._roots: Optional[Tuple[int, Dict[str, Tuple[str, Tuple[str, ...]]]]] = None
 
     def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
         """Make the next call of this method raise; with `done` a change takes effect all the same."""
@@ -194,7 +194,10 @@ class FakeMetastore:
     def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
         self._read("locations_below")
         roots = self._read_roots()
-        return {location: tuple(sorted(name for name in roots if self._touches(roots[name], location))) for location in locations}
+        return {
+            location: tuple(sorted(name for name, (_, places) in roots.items() if any(self._touches(place, location) for place in places)))
+            for location in locations
+        }
 
     def database_locations(self) -> Mapping[str, str]:
         self._read("database_locations")
@@ -202,7 +205,11 @@ class FakeMetastore:
 
     def table_locations(self) -> Mapping[str, str]:
         self._read("table_locations")
-        return self._read_roots()
+        return {name: location for name, (location, _) in self._read_roots().items() if location}
+
+    def table_places(self) -> Mapping[str, Tuple[str, ...]]:
+        self._read("table_places")
+        return {name: places for name, (_, places) in self._read_roots().items()}
 
     # ---- inside
 
@@ -210,13 +217,18 @@ class FakeMetastore:
         """A client of another process has not read the locations yet."""
         self._roots = None
 
-    def _read_roots(self) -> Dict[str, str]:
-        """Caches a client's reading for an hour, like the real one."""
+    def _read_roots(self) -> Dict[str, Tuple[str, Tuple[str, ...]]]:
+        """The location and the places of each table. Caches a client's reading for an hour, like the real one."""
         now_ms = self._files.namespace.now()
         if self._roots is None or now_ms - self._roots[0] > KEEP_ROOTS_MS:
-            places = {name: table.location for name, table in self.catalog.tables.items() if table.location}
-            self._roots = now_ms, {name: self._files.qualify(place) for name, place in places.items()}
+            placed = {name: self._qualified(table) for name, table in self.catalog.tables.items()}
+            self._roots = now_ms, {name: (table.location, table.places) for name, table in placed.items() if table.places}
         return self._roots[1]
+
+    def _qualified(self, table: Table) -> Table:
+        paths = {key: self._files.qualify(path) for key, path in table.spark_paths.items() if _is_path(path)}
+        location = table.location and self._files.qualify(table.location)
+        return dataclasses.replace(table, location=location, storage=Storage("", "", "", paths))
 
     def _readable(self, table: Table) -> Table:
         weight = _weight_of(table)
@@ -394,8 +406,13 @@ class FakeMetastore:
         return live is None or self._files.qualify(location) == self._files.qualify(live)
 
     def _touches(self, root: str, location: str) -> bool:
-        one, other = root + "/", self._files.qualify(location) + "/"
+        one, other = root.rstrip("/") + "/", self._files.qualify(location).rstrip("/") + "/"
         return one.startswith(other) or other.startswith(one)
+
+
+def _is_path(text: str) -> bool:
+    """Whether Hadoop takes a text for a path: what is before a colon must be a scheme, and the path behind it absolute."""
+    return names.is_location(text) or ":" not in text.partition("/")[0]
 
 
 def _columns(columns: Mapping[str, str]) -> Tuple[Column, ...]:

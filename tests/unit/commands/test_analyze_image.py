@@ -14,7 +14,7 @@ from hivekeeper.model import Selection
 from hivekeeper.plan.analysis import predict
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
-from support.builders import MIB, a_partition, a_table
+from support.builders import MIB, a_partition, a_table, of_spark
 from support.contexts import a_context
 from support.desk import Desk
 from support.fakes.files import FakeFiles
@@ -142,6 +142,15 @@ def test_a_table_on_another_file_system_is_named_and_not_judged(world, tmp_path)
     codes = {table.table: table.problem.code for table in result.tables if table.problem}
     assert codes == {"sales.far": Code.NOT_IN_IMAGE, "sales.bucket": Code.NOT_IN_IMAGE, "sales.a_view": Code.VIEW}
     assert [one.path for one in result.image.orphans] == ["/warehouse/sales/far"]
+
+
+def test_what_spark_reads_elsewhere_or_by_a_pattern_belongs_to_its_table(world, tmp_path):
+    world.catalog.add_table(of_spark(a_table(name="days"), f"{HOME}/data/days"))
+    world.catalog.add_table(a_table(name="hours", location=f"{HOME}/data/hours/h*"))
+    world.catalog.add_table(a_table(name="all", location=f"{HOME}/*/no-such"))
+    lines = [file_line(f"/data/{place}", 5) for place in ("days/x", "hours/h1/x", "weeks/x")]
+    result = run(world, write_image(world, tmp_path / "image.tsv", "".join(lines).encode()), tables=("sales.events",))
+    assert [one.path for one in result.image.orphans] == ["/data/weeks"]
 
 
 def test_partitions_elsewhere_belong_to_their_table(world, tmp_path):

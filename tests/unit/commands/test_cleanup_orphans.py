@@ -18,7 +18,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
 from hivekeeper.runlog import store
 from hivekeeper.steps.census import Census
-from support.builders import a_partition, a_table
+from support.builders import a_partition, a_table, of_spark
 from support.desk import Desk
 from support.fakes.files import FakeFiles
 from support.leftovers import DAY_MS, HOME, SHAPES, build, clean, drop, leftovers, records, wait
@@ -437,14 +437,16 @@ def test_what_a_run_left_that_was_killed_before_its_plan_keeps_nothing(desk, top
     assert not desk.world.files.contents(top)
 
 
+@pytest.mark.parametrize("of_whom", ["", "of spark"])
 @pytest.mark.parametrize("place", ["backup", "beside", "in the root", "around"])
-def test_a_table_that_came_into_the_directory_since_keeps_all_of_it(desk, top, place):
+def test_a_table_that_came_into_the_directory_since_keeps_all_of_it(desk, top, place, of_whom):
     backup = names.join(top, desk.log().standing[0].place)
     drop_and_mark(desk)
     # The cached locations of tables do not have it yet.
     clean(desk, dry_run=True)
     location = {"backup": backup, "beside": names.join(top, "x"), "in the root": f"{HOME}/events/x", "around": HOME}[place]
-    desk.world.catalog.add_table(a_table(name="rescue", location=location, create_time=88), [])
+    rescue = a_table(name="rescue", location=location, create_time=88)
+    desk.world.catalog.add_table(of_spark(rescue, location) if of_whom else rescue, [])
     desk.world.clock.elapsed_ms += 61_000
     held = backups_in(desk, top)
     found = [one for one in leftovers(clean(desk)) if one.kind is OrphanKind.RECORDS]
@@ -466,7 +468,36 @@ def test_old_files_that_a_partition_of_any_table_shows_stay(desk, top):
     assert records(result).state in (OrphanState.KEPT, OrphanState.DISCARDED)
 
 
-@pytest.mark.parametrize("how", ["a table", "a partition"])
+def test_old_files_in_which_partitions_on_many_servers_may_lie_by_their_paths_stay(desk, top):
+    effect = desk.log().standing[0]
+    drop_and_mark(desk)
+    path = names.join(top, effect.place)[len(names.server_of(top)) :]
+    partitions = [a_partition(f"dt={number}", f"hdfs://n{number}.mallory:8020{path}") for number in range(100)]
+    rescue = a_table(["dt"], name="rescue", location="hdfs://nn/warehouse/fin/rescue", create_time=88)
+    desk.world.catalog.add_table(replace(rescue, database="fin"), partitions)
+    clean(desk)
+    assert [file for file in backups_in(desk, top) if effect.place in file]
+
+
+@pytest.mark.parametrize("place", ["{top}/ru*/*/retired/*", "{top}*/runs/*/retired/*", "{beside}/*/runs/*/retired/*"])
+def test_old_files_that_a_partition_at_a_pattern_may_show_stay(desk, top, place):
+    drop_and_mark(desk)
+    rescue = a_table(["dt"], name="rescue", location="hdfs://nn/warehouse/sales/rescue", create_time=88)
+    desk.world.catalog.add_table(rescue, [a_partition("dt=1", place.format(top=top, beside=names.parent(top)))])
+    held = backups_in(desk, top)
+    assert records(clean(desk)).state is OrphanState.KEPT
+    assert backups_in(desk, top) == held
+
+
+def test_a_partition_of_another_database_at_a_pattern_around_all_keeps_nobodys_old_files(desk, top):
+    drop_and_mark(desk)
+    evil = replace(a_table(["dt"], name="evil", location="hdfs://nn/warehouse/fin/evil", create_time=88), database="fin")
+    desk.world.catalog.add_table(evil, [a_partition("dt=1", "hdfs://nn/warehouse/*/*")])
+    clean(desk)
+    assert not backups_in(desk, top)
+
+
+@pytest.mark.parametrize("how", ["a table", "a table of spark", "a partition"])
 def test_old_files_that_somebody_makes_a_table_of_while_others_go_stay(desk, top, how):
     drop_and_mark(desk)
     rescued = backups_in(desk, top)[-1].rpartition("/")[0]
@@ -475,10 +506,11 @@ def test_old_files_that_somebody_makes_a_table_of_while_others_go_stay(desk, top
         if what.startswith("delete_tree") and "/discarding/" in what:
             desk.world.files.before_step = None
             place = rescued if how == "a table" else "hdfs://nn/elsewhere/rescue"
-            table = a_table([] if how == "a table" else ["dt"], name="rescue", location=place, create_time=88)
+            table = a_table(["dt"] if how == "a partition" else [], name="rescue", location=place, create_time=88)
+            table = of_spark(table, rescued) if how == "a table of spark" else table
             desk.world.catalog.add_table(table, [a_partition("dt=1", rescued)] if table.partitioned else [])
             # All partitions are read once an hour.
-            desk.world.clock.elapsed_ms += 61_000 if how == "a table" else 3_660_000
+            desk.world.clock.elapsed_ms += 3_660_000 if how == "a partition" else 61_000
 
     desk.world.files.before_step = rescue
     result = clean(desk)
@@ -722,11 +754,14 @@ def test_a_backup_table_that_is_not_exactly_as_we_make_them_stays(desk, more):
     assert table.full_name in desk.world.catalog.tables
 
 
-@pytest.mark.parametrize("shows", ["itself", "a partition"])
+@pytest.mark.parametrize("shows", ["itself", "a partition", "to spark"])
 def test_a_backup_table_that_still_shows_something_stays(desk, shows):
-    place = a_backup_table().location if shows == "itself" else f"{HOME}/rows/dt=1"
+    table = a_backup_table()
+    place = table.location if shows == "itself" else f"{HOME}/rows/dt=1"
     desk.world.files.writer.make_directory(place)
-    found = backup_table_of(desk, a_backup_table(), [a_partition("dt=1", place)])
+    if shows == "to spark":
+        table = replace(of_spark(table, place), location=table.location)
+    found = backup_table_of(desk, table, [] if shows == "to spark" else [a_partition("dt=1", place)])
     assert (found.state, f"it still shows {place}" in found.why) == (OrphanState.FOUND, True)
 
 

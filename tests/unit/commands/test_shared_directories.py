@@ -8,7 +8,7 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
-from support.builders import a_partition, a_table
+from support.builders import a_partition, a_table, of_spark
 from support.desk import Desk, outcomes
 from support.hive_statements import Hive
 from support.world import World
@@ -32,16 +32,25 @@ def put_over(desk, place):
         desk.world.catalog.homes["fin"] = "hdfs://nn/warehouse/sales"
         desk.world.catalog.databases.add("fin")
     else:
-        where = {"same": events, "inside": f"{events}/x", "around": "hdfs://nn/warehouse", "control": f"{desk.control.runs}/x"}
-        desk.world.catalog.add_table(a_table(name="other", location=where[place]), [])
+        where = {
+            "same": events,
+            "inside": f"{events}/x",
+            "around": "hdfs://nn/warehouse",
+            "control": f"{desk.control.runs}/x",
+            "pattern": "hdfs://nn/warehouse/[s]ales/*/x",
+        }
+        other = a_table(name="other", location=where.get(place, "hdfs://nn/warehouse/elsewhere"))
+        desk.world.catalog.add_table(of_spark(other, f"{desk.control.runs}/x") if place == "path" else other, [])
     desk.world.files.namespace.advance(3_600_001)
 
 
 def move_away(desk, place):
+    """ALTER TABLE other SET LOCATION, by Spark, which changes the property of its SerDe as well."""
     if place == "database":
         desk.world.catalog.homes["fin"] = "hdfs://nn/warehouse/fin"
     else:
-        desk.world.catalog.tables[OTHER] = replace(desk.world.table(OTHER), location="hdfs://nn/warehouse/elsewhere")
+        elsewhere = a_table(name="other", location="hdfs://nn/warehouse/elsewhere")
+        desk.world.catalog.tables[OTHER] = of_spark(elsewhere, elsewhere.location) if place == "path" else elsewhere
     desk.world.files.namespace.advance(3_600_001)
 
 
@@ -49,7 +58,7 @@ def without_lock(picture):
     return {path: content for path, content in picture.items() if not path.endswith("/_lock")}
 
 
-PLACES = ["same", "inside", "around", "control", "database"]
+PLACES = ["same", "inside", "around", "control", "path", "pattern", "database"]
 COMMANDS = {
     "recover": Desk.recover,
     "compact-swap": Desk.compact,
@@ -90,6 +99,51 @@ def test_no_backup_is_moved_or_discarded_beside_another_tables_files(desk, place
     move_away(desk, place)
     desk.pin(desk.runs[0], pinned=False)
     assert command(desk, dry_run=dry_run).code is Exit.DONE
+
+
+@pytest.mark.parametrize("key", ["path", "PATH"])
+@pytest.mark.parametrize("below", ["", "/x", "/d*"], ids=["same", "inside", "pattern"])
+def test_a_directory_that_a_table_of_spark_has_too_is_not_compacted(desk, below, key):
+    """The other one may be bucketed: Spark takes the bucket from a file's name, and finds none in ours (INVALID_BUCKET_FILE)."""
+    desk.world.catalog.add_table(of_spark(a_table(name="other"), f"{desk.live()}{below}", key), [])
+    picture = without_lock(desk.world.picture())
+    result = desk.compact()
+    assert (result.code, result.tables[0].problem.code) == (Exit.REFUSED, Code.SHARED_DIRECTORY)
+    assert without_lock(desk.world.picture()) == picture
+
+
+def test_a_pattern_beside_which_the_control_directory_is_made_is_around_the_table(desk):
+    """What such a table finds is not filtered for hidden names: Spark would read our records as its rows."""
+    desk.world.catalog.add_table(a_table(name="other", location="hdfs://nn/warehouse/sales/*"), [])
+    assert desk.compact().tables[0].problem.code is Code.SHARED_DIRECTORY
+
+
+def set_own_path(desk, path):
+    own = desk.world.table(desk.table)
+    desk.world.catalog.put_table(replace(of_spark(own, path), location=own.location))
+    desk.world.files.namespace.advance(3_600_001)
+
+
+def test_a_table_whose_path_of_spark_is_elsewhere_is_no_stranger_to_itself(desk):
+    """Hive renamed it, and moved its directory: its location follows, the property of its SerDe does not."""
+    set_own_path(desk, "hdfs://nn/warehouse/sales/former_name")
+    before = desk.world.rows_of(desk.table)
+    assert desk.compact().code is Exit.DONE
+    assert set(outcomes(desk.rollback()).values()) == {"rolled-back"}
+    assert desk.compact().code is Exit.DONE
+    assert desk.cleanup().code is Exit.DONE
+    assert desk.world.rows_of(desk.table) == before
+
+
+@pytest.mark.parametrize("command", [Desk.compact, Desk.rollback, Desk.cleanup], ids=["compact", "rollback", "cleanup"])
+def test_a_backup_in_which_spark_reads_the_table_itself_is_not_moved_or_discarded(desk, command):
+    """Spark's SET LOCATION changed both places, Hive's only the location back."""
+    desk.compact()
+    set_own_path(desk, f"{desk.control.runs}/{desk.run_directories()[0]}/retired/u00001")
+    picture = without_lock(desk.world.picture())
+    result = command(desk)
+    assert (result.code, result.tables[0].problem.code) == (Exit.REFUSED, Code.IN_CONTROL_DIRECTORY)
+    assert without_lock(desk.world.picture()) == picture
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["", "interrupted"])

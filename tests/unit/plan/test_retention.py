@@ -506,6 +506,22 @@ def test_above_a_backup_that_is_shown_the_newer_ones_stay():
     assert [verdict.reason.code for verdict in found] == [Code.BACKUP_SHOWN, Code.NEEDED_BY_ROLLBACK]
 
 
+@pytest.mark.parametrize(
+    ("live", "is_shown"),
+    [
+        ("/w/events/.hivekeeper/r*/x/retired/u00001", True),
+        ("/w/events/*/runs/x/retired/u00001", True),
+        ("/w/[e]vents/.hivekeeper/runs", True),
+        ("/w/events/dt=1/*", False),
+        ("/w/other/*", False),
+    ],
+)
+def test_a_pattern_shows_what_it_may_find(live, is_shown):
+    """Hive reads a partition at a pattern; the location is not compared as a text alone."""
+    shown = retention.find_shown(ControlPaths("/w/events/.hivekeeper"), ["runs/x/retired/u00001"], {"dt=1": live})
+    assert bool(shown) == is_shown
+
+
 def test_deep_locations_of_partitions_take_no_memory():
     lives = {f"dt={number}": (f"{CONTROL.top}/{number}" + "/a" * 2000)[:4000] for number in range(100)}
     tracemalloc.start()

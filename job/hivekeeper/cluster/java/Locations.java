@@ -46,6 +46,16 @@ public class Locations {
     }
   }
 
+  /** Whether Hadoop takes a text for a path. */
+  static boolean isPath(String text) {
+    try {
+      new Path(text);
+      return true;
+    } catch (IllegalArgumentException noPath) {
+      return false;
+    }
+  }
+
   /**
    * The canonical spelling: that of the default file system, even if the URI uses another name or port for it; that of the nameservice
    * if the URI has the address of one of its NameNodes, also of its WebHDFS. A user's name in the URI, which HDFS ignores, is left out, and

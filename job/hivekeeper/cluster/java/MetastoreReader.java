@@ -4,8 +4,10 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.hadoop.hive.metastore.Warehouse;
 import org.apache.hadoop.hive.metastore.api.FieldSchema;
 import org.apache.hadoop.hive.metastore.api.MetaException;
@@ -118,20 +120,47 @@ public class MetastoreReader {
     return found;
   }
 
-  /** {locations, unreadable}: the qualified location of every table of a database that has one; why a table cannot be read. */
-  public String locations(String database) throws Exception {
+  /**
+   * {locations, paths, unreadable}: the qualified location of every table of a database that has one; where Spark finds its files, if that is
+   * elsewhere; why a table cannot be read. Paths of more than `mostCharacters` are left out.
+   */
+  public String locations(String database, int mostCharacters) throws Exception {
     Map<String, String> places = new LinkedHashMap<String, String>();
+    Map<String, Object> paths = new LinkedHashMap<String, Object>();
     TableBatches batches = new TableBatches(connection, database, connection.client.getAllTables(database));
     for (List<Table> batch = batches.next(); batch != null; batch = batches.next()) {
       for (Table table : batch) {
         String location = table.getSd() == null ? null : table.getSd().getLocation();
         if (location != null && !location.isEmpty()) places.put(table.getTableName(), connection.qualify(location));
+        Set<String> elsewhere = new LinkedHashSet<String>(sparkPaths(table, mostCharacters));
+        elsewhere.remove(places.get(table.getTableName()));
+        if (!elsewhere.isEmpty()) paths.put(table.getTableName(), new ArrayList<String>(elsewhere));
       }
     }
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("locations", places);
+    found.put("paths", paths);
     found.put("unreadable", batches.unreadable);
     return Json.write(found);
+  }
+
+  /**
+   * The values of the SerDe's property `path` of a table of Spark, qualified: Spark looks for it in any case, and takes one of them. None if
+   * they are longer than `mostCharacters`: all are kept for all tables, and whoever may create these chooses them.
+   */
+  private Set<String> sparkPaths(Table table, int mostCharacters) {
+    Set<String> found = new LinkedHashSet<String>();
+    StorageDescriptor sd = table.getSd();
+    if (sd == null || sd.getSerdeInfo() == null || !parameters(table.getParameters()).containsKey("spark.sql.sources.provider")) return found;
+    long characters = 0;
+    for (Map.Entry<String, String> entry : parameters(sd.getSerdeInfo().getParameters()).entrySet()) {
+      if (!"path".equalsIgnoreCase((String) entry.getKey())) continue;
+      String path = (String) entry.getValue();
+      characters += path.length();
+      if (characters > mostCharacters) return Collections.emptySet();
+      if (Locations.isPath(path)) found.add(connection.qualify(path));
+    }
+    return found;
   }
 
   /**
