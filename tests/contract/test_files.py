@@ -136,7 +136,9 @@ def test_a_namenode_that_is_named_by_its_address_is_spelled_as_its_nameservice(g
 
 @pytest.mark.parametrize(("port", "secure"), [(9870, ""), (9871, "s")])
 def test_webhdfs_of_a_namenode_without_a_nameservice_is_its_hdfs(gateway, port, secure):
-    files = configured(gateway, **{"fs.defaultFS": "hdfs://localhost:8020"})
+    # The cluster of a test has ports of its own.
+    unset = {"dfs.namenode.http-address": "", "dfs.namenode.https-address": ""}
+    files = configured(gateway, **{"fs.defaultFS": "hdfs://localhost:8020", **unset})
     for spelled in (f"{secure}webhdfs://localhost:{port}/w", f"{secure}WEBHDFS://somebody@LOCALHOST/w", f"{secure}webhdfs://localhost/w"):
         assert files.qualify(spelled) == "hdfs://localhost:8020/w"
     assert files.is_foreign(files.qualify(f"{secure}webhdfs://localhost:14000/w"))
