@@ -258,12 +258,12 @@ class Table:
 
         Of a data source's table, Spark uses nothing else (`HiveExternalCatalog.restoreDataSourceTable`). Hive's SET LOCATION does not
         change it, and the location of a table that Hive cannot read is a placeholder (SPARK-15269). Others have a copy of it (Hive's
-        CREATE TABLE … LIKE), which Spark reads no more (3.2, SPARK-28266). If they are longer than a path on HDFS can be, there are none.
+        CREATE TABLE … LIKE), which Spark reads no more (3.2, SPARK-28266). None is longer than a path on HDFS can be.
         """
         if names.SPARK_PROVIDER not in self.parameters:
             return {}
-        found = {key: path for key, path in self.storage.serde_parameters.items() if key.lower() == "path" and path}
-        return found if sum(map(len, found.values())) <= names.MOST_PATH else {}
+        known = self.storage.serde_parameters.items()
+        return {key: path for key, path in known if key.lower() == "path" and 0 < len(path) <= names.MOST_PATH}
 
     @property
     def places(self) -> Tuple[str, ...]:

@@ -347,6 +347,14 @@ def server_of(location: str) -> str:
     return prefix[0] if prefix else ""
 
 
+def may_lead_into(location: str, directory: str) -> bool:
+    """Whether a location that is a pattern may find something in a directory below the one before the pattern: `events/batch[7]` finds
+    nothing in `events/.hivekeeper`.
+    """
+    pattern = PATTERN.search(location, len(server_of(location)))
+    return pattern is not None and f"{directory}/".startswith(location[: pattern.start()])
+
+
 def before_pattern(location: str) -> str:
     """The directory that holds all that a location may mean: Hive (`FileInputFormat`) and Spark (`DataSource`) take one with any of these
     characters for a pattern of Hadoop. A location without them means itself. The root of a server has no slash behind it.

@@ -481,8 +481,8 @@ class Metastore(Protocol):
         """
 
     def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
-        """Full names of the tables of any database one of whose places equals, contains or is inside one of these, including the table
-        itself.
+        """Full names of the tables of any database one of whose places equals one of these or is inside it, or whose location contains one,
+        including the table itself. That Spark's path contains one is no reason: whoever may alter a table may set it to anything.
 
         The places of all tables are read once and cached for an hour.
         """

@@ -111,6 +111,8 @@ def test_a_namenode_that_is_named_by_its_address_is_spelled_as_its_nameservice(g
         "hdfs://127.0.0.1:/w/t",
         # The same over HTTP, and without decryption.
         "webhdfs://home/w/t",
+        "webhdfs://home:14000/w/t",
+        "webhdfs://127.0.0.1:9999/w/t",
         "webhdfs://web.example:50070/w/t",
         "webhdfs://localhost:9999/w/t",
         "swebhdfs://Web.Example:050470/w/t",
@@ -126,7 +128,7 @@ def test_a_namenode_that_is_named_by_its_address_is_spelled_as_its_nameservice(g
     for other in (
         "hdfs://127.0.0.1:8021/w/t",
         "webhdfs://web.example:50471/w/t",
-        "swebhdfs://home:50470/w/t",
+        "swebhdfs://else:50470/w/t",
         "hdfs://other/.reserved/rawer/t",
     ):
         assert files.qualify(other) == other

@@ -980,7 +980,8 @@ def test_a_table_is_also_where_spark_finds_it(world, key):
     table = world.set_serde_path(world.add_table("events"), f"{world.root}/x/", key)
     asked = [table.location, f"{world.root}/x", f"{world.root}/x/y", f"{world.root}/xx", world.root]
     found = world.metastore.locations_below(asked)
-    assert [found[place] for place in asked] == [(table.full_name,), (table.full_name,), (table.full_name,), (), (table.full_name,)]
+    # Not around: whoever may alter a table may set it to anything.
+    assert [found[place] for place in asked] == [(table.full_name,), (table.full_name,), (), (), (table.full_name,)]
     assert world.metastore.table_locations()[table.full_name] == table.location
     assert world.metastore.table_places()[table.full_name] == (table.location, f"{world.root}/x")
 
@@ -1001,7 +1002,7 @@ def test_a_table_at_a_pattern_has_files_in_the_directory_before_it(world, name):
     """Hive (FileInputFormat) and Spark (DataSource) take such a location, or path, for a pattern of Hadoop."""
     located = world.add_table("located", location=f"{world.root}/a/b/{name}")
     pathed = world.set_serde_path(world.add_table("pathed"), f"{world.root}/a/c/{name}")
-    asked = [f"{world.root}/a/{place}" for place in ("b/d1", "b", "c/d1", "d1", "bb")]
+    asked = [f"{world.root}/a/{place}" for place in ("b/d1", "b", "c", "d1", "bb")]
     found = world.metastore.locations_below(asked)
     assert [found[place] for place in asked] == [(located.full_name,), (located.full_name,), (pathed.full_name,), (), ()]
     assert world.metastore.table_places()[pathed.full_name] == (pathed.location, f"{world.root}/a/c")
@@ -1034,18 +1035,18 @@ def test_a_table_of_another_database_on_the_same_directory_is_named(world):
 
 def test_tables_at_deep_locations_take_no_more_memory_than_these_are_long():
     """A location need not exist, and whoever may create tables chooses it: the directories above all of them were kept, 4 MB for each."""
-    places = {f"loader.t{number}": (f"hdfs://nn/{number}{'/d' * 2000}",) for number in range(50)}
-    asked = ("hdfs://nn/7", f"{places['loader.t7'][0]}/x", "hdfs://nn/70", "hdfs://nn")
+    locations = {f"loader.t{number}": f"hdfs://nn/{number}{'/d' * 2000}" for number in range(50)}
+    asked = ("hdfs://nn/7", f"{locations['loader.t7']}/x", "hdfs://nn/70", "hdfs://nn")
     tracemalloc.start()
     try:
-        roots = Roots(places)
+        roots = Roots(locations, {name: (location,) for name, location in locations.items()})
         found = {place: sorted(roots.touching(place)) for place in asked}
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert list(found.values()) == [["loader.t7"], ["loader.t7"], [], sorted(places)]
+    assert list(found.values()) == [["loader.t7"], ["loader.t7"], [], sorted(locations)]
     # Also what other threads of the test process take meanwhile.
-    assert peak < 100 * sum(len(place) for (place,) in places.values())
+    assert peak < 100 * sum(map(len, locations.values()))
 
 
 def test_the_locations_of_tables_are_compared_without_calling_their_servers(world):

@@ -16,6 +16,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.ports import FilesUnavailable
 from support.builders import a_table
 from support.desk import Desk
+from support.every_step import require_nothing_wrong
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.hive_statements import Calls, Hive, HiveError
@@ -134,15 +135,7 @@ def meet(command: str, how: str, step: int, mode: str):
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_replaces_a_renamed_table_at_any_moment_gets_none_of_its_rows(command, how, mode):
-    wrong, step = [], 0
-    while True:
-        found = meet(command, how, step, mode)
-        if found is None:
-            break
-        wrong += found
-        step += 1
-    assert step > 10
-    assert not wrong, "\n".join(wrong)
+    require_nothing_wrong(lambda step: meet(command, how, step, mode))
 
 
 def names_below(world: World, name: str) -> Dict[str, object]:

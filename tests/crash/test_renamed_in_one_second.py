@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.names import ControlPaths
-from hivekeeper.ports import FilesUnavailable
+from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable
 from support.builders import a_table
 from support.desk import Desk
+from support.every_step import require_nothing_wrong
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.hive_statements import Hive, HiveError
@@ -94,15 +97,42 @@ def meet(by, command, step, mode):
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("by", [("dt",), ()], ids=["partitioned", "flat"])
 def test_no_row_gets_into_a_table_of_the_same_second_that_has_the_name_by_now(by, command, mode):
-    wrong, step = [], 0
-    while True:
-        found = meet(by, command, step, mode)
-        if found is None:
-            break
-        wrong += found
-        step += 1
-    assert step > 10
-    assert not wrong, "\n".join(wrong)
+    require_nothing_wrong(lambda step: meet(by, command, step, mode))
+
+
+@pytest.mark.parametrize("later", ["", "insert", "owner"])
+def test_neither_an_answer_that_does_not_come_nor_what_becomes_of_the_old_table_mixes_rows(later):
+    desk = build((), "compact-swap")
+    world, built = desk.world, desk.world.rows_of(BUILT)
+    desk.kill_before(["rename_exact", "/ready/u00001 hdfs://nn/warehouse/sales/events"], desk.compact)
+    exchange_names(world)
+    if later == "insert":
+        world.add_file(f"{world.catalog.tables[RENAMED].location}/part-late.parquet", ["late"])
+    if later == "owner":
+        world.catalog.tables[RENAMED] = replace(world.catalog.tables[RENAMED], owner="archivist")
+    desk.table, met = TABLE, []
+
+    def act(what):
+        if what.startswith("rename_exact") and what.endswith("/u00001 hdfs://nn/warehouse/sales/events"):
+            met.append(what)
+            world.metastore.fail_next("tables", MetastoreUnavailable("timeout"))
+
+    world.files.before_step = act
+    code = desk.recover().code
+    assert met
+    assert (code, below(world, TABLE) - built) == (Exit.INVESTIGATE, Counter())
+
+
+def test_a_directory_that_a_writer_has_made_in_the_gap_is_merged_whatever_tables_there_are():
+    desk = build((), "compact-swap")
+    world, live = desk.world, desk.live()
+    before = world.rows_of(TABLE)
+    world.catalog.tables[BUILT] = replace(world.catalog.tables[BUILT], location="s3a://bucket/built")
+    desk.kill_before(["rename_exact", "/ready/u00001 hdfs://nn/warehouse/sales/events"], desk.compact)
+    world.add_file(f"{live}/part-new.parquet", ["new"])
+    assert desk.recover().code is Exit.DONE
+    assert not before - world.rows_of(TABLE)
+    assert sum(world.rows_of(TABLE).values()) == sum(before.values()) + 1
 
 
 def test_who_follows_the_advice_of_a_refusal_puts_no_row_into_another_table():

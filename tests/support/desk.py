@@ -16,6 +16,7 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult
 from hivekeeper.runlog import store
+from support.builders import a_table
 from support.contexts import a_context
 from support.fakes.files import Killed
 from support.world import World
@@ -130,3 +131,10 @@ class DatedDesk(Desk):
 def outcomes(result: CommandResult) -> Any:
     """Outcome by unit; of the last step if a unit has several."""
     return {unit.name: unit.outcome.code for unit in result.tables[0].units}
+
+
+def desk_by(by: Sequence[str], **settings: Any) -> Desk:
+    """For a table of small files, in two partitions or in none."""
+    world = World()
+    world.add_table(a_table(by, create_time=5), {"dt=1": [1000] * 3, "dt=2": [1000] * 2} if by else {"": [1000] * 3})
+    return Desk(world, **settings)

@@ -12,7 +12,7 @@ import re
 import time
 from bisect import bisect_left
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, ports
 from hivekeeper.cluster.gateway import Gateway
@@ -43,7 +43,6 @@ class HiveMetastore:
 
     def __init__(self, gateway: Gateway) -> None:
         self._roots: Optional[Roots] = None
-        self._locations: Dict[str, str] = {}
         self._homes: Mapping[str, str] = {}
         self._read_at = 0.0
         try:
@@ -168,8 +167,7 @@ class HiveMetastore:
         return {location: tuple(sorted(set(roots.touching(path)))) for location, path in zip(locations, qualified)}
 
     def table_locations(self) -> Mapping[str, str]:
-        self._read_roots()
-        return self._locations
+        return self._read_roots().locations
 
     def table_places(self) -> Mapping[str, Tuple[str, ...]]:
         return self._read_roots().places
@@ -181,13 +179,14 @@ class HiveMetastore:
     def _read_roots(self) -> Roots:
         if self._roots is None or time.monotonic() - self._read_at > KEEP_ROOTS_S:
             databases = self.databases()
-            self._locations, places = {}, {}
+            locations: Dict[str, str] = {}
+            places: Dict[str, Tuple[str, ...]] = {}
             for database in databases:
                 found = json.loads(_ask(self._reader.locations, database, names.MOST_PATH))
                 of_location, paths = _told(found, f"{database}."), found["paths"]
-                self._locations.update({f"{database}.{table}": location for table, location in of_location.items()})
+                locations.update({f"{database}.{table}": location for table, location in of_location.items()})
                 places.update({f"{database}.{table}": _places(table, of_location, paths) for table in {**of_location, **paths}})
-            self._roots = Roots(places)
+            self._roots = Roots(locations, places)
             self._homes = _told(json.loads(_ask(self._reader.databaseLocations, json.dumps(databases))))
             self._read_at = time.monotonic()
         return self._roots
@@ -216,22 +215,22 @@ def _definition(table: CatalogueTable) -> Tuple[str, str, str, str]:
 
 
 class Roots:
-    """The places of tables, indexed to find the tables that touch a path without scanning all of them."""
+    """The places of tables, indexed to find the tables that touch a path without scanning all of them. `locations` and `places` are by full
+    name, the second with Spark's paths, too.
+    """
 
-    def __init__(self, places: Mapping[str, Tuple[str, ...]]) -> None:
-        self.places = places
-        self._at: Dict[str, List[str]] = {}
-        for name, all_of_it in places.items():
-            for place in all_of_it:
-                self._at.setdefault(place.rstrip("/"), []).append(name)
+    def __init__(self, locations: Mapping[str, str], places: Mapping[str, Tuple[str, ...]]) -> None:
+        self.locations, self.places = locations, places
+        self._at = _by_place((name, place) for name, all_of_it in places.items() for place in all_of_it)
+        self._located = _by_place((name, names.before_pattern(location)) for name, location in locations.items())
         # With a slash at their ends, those inside a place follow it directly. The directories above each, of which a location that need not
         # exist has two thousand, are not kept.
         self._ordered = sorted(f"{place}/" for place in self._at)
 
     def touching(self, location: str) -> List[str]:
-        """Names of the tables at, above or below a location, one several times if several of its places are."""
+        """Names of the tables at or below a location, or above it by their own, one several times if several of its places are."""
         place = location.rstrip("/")
-        return [*self._below(f"{place}/"), *(name for above in _above(place) for name in self._at.get(above, ()))]
+        return [*self._below(f"{place}/"), *(name for above in _above(place) for name in self._located.get(above, ()))]
 
     def _below(self, top: str) -> Iterator[str]:
         """Names of the tables at or below a location with a slash at its end."""
@@ -239,6 +238,13 @@ class Roots:
             if not self._ordered[number].startswith(top):
                 return
             yield from self._at[self._ordered[number][:-1]]
+
+
+def _by_place(placed: Iterable[Tuple[str, str]]) -> Dict[str, List[str]]:
+    found: Dict[str, List[str]] = {}
+    for name, place in placed:
+        found.setdefault(place.rstrip("/"), []).append(name)
+    return found
 
 
 def _above(path: str) -> Iterator[str]:

@@ -159,6 +159,7 @@ def refuse_units(table: Table, units: Sequence[Unit]) -> Dict[str, Reason]:
 
 
 # The other table may be somebody's mistake, but its files may be the only ones.
+_HOW_TO_MOVE_PATH = ", or set that property to the table's own (ALTER TABLE … SET SERDEPROPERTIES ('path'='…'))"
 _HOW_TO_MOVE = "(ALTER TABLE … SET LOCATION; DROP TABLE may delete the files)"
 
 
@@ -172,7 +173,7 @@ def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
         Code.SHARED_DIRECTORY,
         f"its directory, or its control directory, equals, contains or lies inside that of {other.full_name}"
         + (", or the one that the property path of its SerDe names, where Spark reads it" if is_elsewhere else ""),
-        f"give each table a directory of its own {_HOW_TO_MOVE}",
+        f"give each table a directory of its own {_HOW_TO_MOVE}" + (_HOW_TO_MOVE_PATH if is_elsewhere else ""),
     )
 
 

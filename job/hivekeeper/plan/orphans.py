@@ -106,7 +106,7 @@ def why_not_ours(table: Table, of: str, prefix: str) -> str:
     if run is None or not (below.startswith(("/", "-"))):
         return "it does not lie in a control directory"
     database, _, base = of.partition(".")
-    if table.name not in {names.backup_name(prefix, stem, run).lower() for stem in (base, f"{database}_{base}")}:
+    if table.name not in {names.backup_name(prefix, stem, run).lower() for stem in (base, f"{database}__{base}")}:
         return f"its name is not that of a backup table of run {run}"
     return ""
 
@@ -179,14 +179,17 @@ def why_shared(
     """Why nothing in a control directory may be moved: a table has its files in, around or beside it. Backup tables of it are no reason."""
     own = names_of(ids)
     for one in others:
-        touching = [place for place in one.places if any(_touch(place, ours) for ours in (control.top, table.location))]
+        touching = _find_touching(one, (control.top, table.location))
         if touching and one.backup_of not in own:
-            return Reason(Code.SHARED_DIRECTORY, f"{one.full_name} lies at {touching[0]}", "find out whose it is")
+            return Reason(Code.SHARED_DIRECTORY, f"{one.full_name} lies at {touching}", "find out whose it is")
     return eligibility.refuse_home(table, homes)
 
 
-def _touch(place: str, other: str) -> bool:
-    return is_inside(place, other) or is_inside(other, place)
+def _find_touching(one: Table, ours: Sequence[str]) -> str:
+    """A place of a table in one of these directories, or its location around one; "" for none."""
+    around = names.before_pattern(one.location)
+    is_around = bool(one.location) and any(is_inside(directory, around) for directory in ours)
+    return next((place for place in one.places if any(is_inside(place, directory) for directory in ours)), around if is_around else "")
 
 
 def former_table(history: History, control: ControlPaths, database: str, plan: Optional[RunPlan]) -> Table:

@@ -166,8 +166,7 @@ def is_inside(path: str, root: str) -> bool:
 
 def may_be_inside(location: str, root: str) -> bool:
     """Whether a location is inside a directory, or, if it is a pattern, what it means may be."""
-    place = names.before_pattern(location)
-    return is_inside(place, root) or (place != location and is_inside(root, place))
+    return is_inside(names.before_pattern(location), root) or names.may_lead_into(location, root)
 
 
 def is_recordable(live: str, root: str) -> bool:

@@ -143,7 +143,7 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional
         return True
     with nullcontext(None) if expected is None else _staying(run, unit, expected) as still:
         for aside in asides:
-            why = _why_strange(run, unit, aside, target) or _merge_allowed(run, aside, target, still)
+            why = why_strange(run, unit, aside, target) or _merge_allowed(run, aside, target, still)
             is_all = is_all and not why
             if why:
                 reason = f"{why}; what came to its place while it was away stays there"
@@ -151,7 +151,7 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional
     return is_all
 
 
-def _why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str) -> str:
+def why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str) -> str:
     """Why what was set aside is not merged, "" if it may be: who may write to the directory around that of a table without partitions can
     make one of its name, but may not write to the table.
     """

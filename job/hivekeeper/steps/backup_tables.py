@@ -34,12 +34,12 @@ MOST_TRIMMED = 10_000
 
 def name_table(table: Table, settings: Settings, run: RunId) -> str:
     """`sales.__bkp_events_20260101_020304`, in the metastore's spelling, or "" if backup tables are off. In a database for those of all
-    databases `bkp.__bkp_sales_events_20260101_020304`: all tables of a command have runs of one time.
+    databases `bkp.__bkp_sales__events_20260101_020304`: all tables of a command have runs of one time.
     """
     if not settings.backup_table:
         return ""
     database = settings.backup_database or table.database
-    stem = table.name if database == table.database else f"{table.database}_{table.name}"
+    stem = table.name if database == table.database else f"{table.database}__{table.name}"
     return f"{database}.{names.backup_name(settings.backup_prefix, stem, run)}".lower()
 
 

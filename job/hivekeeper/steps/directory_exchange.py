@@ -14,11 +14,11 @@ from hivekeeper import names
 from hivekeeper.model import FileInfo, Unit
 from hivekeeper.plan import eligibility
 from hivekeeper.ports import MetastoreUnavailable, NoPermission, SourceMissing, TargetExists
-from hivekeeper.reasons import Code
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps import arrivals, places
+from hivekeeper.steps import arrivals
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.leftovers import without_empty_staging
@@ -186,12 +186,26 @@ class DirectoryExchange:
         if self.unit.name:
             return
         try:
-            why = find_change_in_metastore(self.run, self.unit) or places.find_namesake(self.run)
+            why = find_change_in_metastore(self.run, self.unit)
         except MetastoreUnavailable:
             # As before the exchange; and it is asked again before the log has the run.
-            return
+            why = None
+        why = why or self._why_moved_here()
         if why:
             raise NotItsPlace(why)
+
+    def _why_moved_here(self) -> Optional[Reason]:
+        """Why what is in the place of a table without partitions is not what a writer has made there in the gap: it is older than the run.
+
+        A NameNode's ids only grow (INodeId). The metastore tells two tables of one name apart by the second in which they were created
+        (HMSHandler.create_table_core), and a script creates several in one. If two exchange their names while live is away, Hive finds no
+        directory to move with the first, and moves that of the second here (HiveAlterHandler.alterTable). What somebody has moved here who
+        may not write to the table is set aside.
+        """
+        came, own = self.run.files.stat(self.unit.live), self.run.files.stat(self.run.paths.top)
+        if came is None or own is None or not 0 < came.file_id < own.file_id or arrivals.why_strange(self.run, self.unit, came, self.left):
+            return None
+        return Reason(Code.MOVED, f"{self.unit.live} is older than the run: was the table renamed, and another one to its name?")
 
 
 def set_aside(run: Run, unit: PlannedUnit) -> None:

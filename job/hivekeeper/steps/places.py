@@ -14,7 +14,7 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Table, Unit
 from hivekeeper.names import UnitNumber
 from hivekeeper.plan.eligibility import is_below
-from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable, require_readable
+from hivekeeper.ports import MetastoreUnavailable, require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -104,22 +104,6 @@ def _find_alike(run: Run, among: Optional[Sequence[str]]) -> List[Table]:
 
 def _definition(table: Table) -> Tuple[object, ...]:
     return table.create_time, table.kind, table.columns, table.partition_columns, table.owner
-
-
-def find_namesake(run: Run) -> Optional[Reason]:
-    """Why the table of the run's name may be another one, in whose directory none of the run's rows belong.
-
-    The metastore knows the second in which a table was created (HMSHandler.create_table_core), and a script creates several in one. If two
-    exchange their names while live is away, Hive finds no directory to move with the first (HiveAlterHandler.alterTable): a table like the
-    run's, of the same second, is left without one.
-    """
-    own = run.table
-    alike = {run.files.qualify(one.location): one for one in _find_alike(run, None) if one.name != own.name}
-    there = find_existing(run.files, [place for place in alike if not run.files.is_foreign(place)])
-    vacant = next((one.full_name for place, one in sorted(alike.items()) if place not in there), None)
-    if vacant is None:
-        return None
-    return Reason(Code.MOVED, f"{vacant}, which was created in the same second, has no directory: was the table renamed to that?")
 
 
 def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit], are_settled: bool) -> Places:
@@ -245,8 +229,8 @@ def find_undecided(run: Run, changed: Mapping[UnitNumber, Reason]) -> Set[UnitNu
 def confirm(run: Run, units: Sequence[UnitResult]) -> Tuple[List[UnitResult], Optional[MetastoreUnavailable]]:
     """The results for the log: a unit that the metastore has elsewhere, or not at all, is no success.
 
-    If it does not answer, its error is returned, too: a statement may have met a unit in its gap, or discovery dropped one, so the run is
-    to be left for the next one, which asks again.
+    If it does not answer, its error is returned, too: a statement may have met a unit in its gap, so the run is to be left for the next
+    one, which asks again.
     """
     concerned = [unit for unit in units if (unit.outcome.touched or unit.outcome.exchanged) and not unit.outcome.is_astray]
     try:
@@ -255,15 +239,15 @@ def confirm(run: Run, units: Sequence[UnitResult]) -> Tuple[List[UnitResult], Op
         log.warning("table=%s step=confirm-places failed reason=%r", run.table.full_name, str(error))
         # What we refuse the next run refuses, too.
         return list(units), error if isinstance(error, MetastoreUnavailable) else None
+    restored: Set[UnitNumber] = set()
+    failed: Dict[UnitNumber, Reason] = {}
     try:
-        restored = _restore(run, concerned, found)
-    except (MetastoreUnavailable, Refused) as error:
+        restored, failed = _restore(run, concerned, found)
+    except Refused as error:
+        # It must not hide where the others are.
         log.warning("table=%s step=restore-partition failed reason=%r", run.table.full_name, str(error))
-        if isinstance(error, MetastoreUnavailable) and not isinstance(error, MetastoreRefused):
-            return list(units), error
-        # What is refused stays refused, and must not hide where the others are.
-        restored = set()
-    found = replace(found, changed={number: why for number, why in found.changed.items() if number not in restored})
+    changed = {number: failed.get(number, why) for number, why in found.changed.items() if number not in restored}
+    found = replace(found, changed=changed)
     numbers = {unit.planned.number for unit in concerned}
     return [_confirmed(run, unit, found) if unit.planned.number in numbers else unit for unit in units], None
 
@@ -312,18 +296,25 @@ def restore_partitions(run: Run, units: Sequence[UnitResult]) -> None:
         _restore(run, touched, ask(run, [unit.planned for unit in touched]))
 
 
-def _restore(run: Run, units: Sequence[UnitResult], found: Places) -> Set[UnitNumber]:
-    """The units that are in the metastore again."""
+def _restore(run: Run, units: Sequence[UnitResult], found: Places) -> Tuple[Set[UnitNumber], Dict[UnitNumber, Reason]]:
+    """The units that are in the metastore again, and why some that have their files are not: an operator has to put these back, as the
+    metastore may fail at one each time.
+    """
     numbers = {number for number, why in found.changed.items() if why.code is Code.DROPPED}
     dropped = [unit for unit in units if unit.planned.number in numbers and unit.outcome.touched] if discovers(run.table) else []
     most = run.most_listed(unit.planned for unit in units)
     with refused_if_too_many(run.table, most):
         seen = look_at(run.files.look, list(dict.fromkeys(unit.planned.live for unit in dropped)), most)
     back = [unit.planned for unit in dropped if manifests.holds(_expected(unit), seen[unit.planned.live].entries)]
+    failed: Dict[UnitNumber, Reason] = {}
     for planned in back:
-        if run.cluster.metastore.add_partition(run.table, planned.partition):
-            log.warning("unit=%s step=restore-partition done reason='discovery had dropped it'", planned.log_field)
-    return {planned.number for planned in back}
+        try:
+            if run.cluster.metastore.add_partition(run.table, planned.partition):
+                log.warning("unit=%s step=restore-partition done reason='discovery had dropped it'", planned.log_field)
+        except MetastoreUnavailable as error:
+            log.warning("unit=%s step=restore-partition failed reason=%r", planned.log_field, str(error))
+            failed[planned.number] = Reason(Code.MOVED, f"discovery had dropped it, and it could not be put back: {error}")
+    return {planned.number for planned in back if planned.number not in failed}, failed
 
 
 def _expected(unit: UnitResult) -> Dict[str, int]:

@@ -194,10 +194,7 @@ class FakeMetastore:
     def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
         self._read("locations_below")
         roots = self._read_roots()
-        return {
-            location: tuple(sorted(name for name, (_, places) in roots.items() if any(self._touches(place, location) for place in places)))
-            for location in locations
-        }
+        return {location: tuple(sorted(name for name, root in roots.items() if self._touches(root, location))) for location in locations}
 
     def database_locations(self) -> Mapping[str, str]:
         self._read("database_locations")
@@ -405,9 +402,10 @@ class FakeMetastore:
     def _lies_at(self, location: str, live: Optional[str]) -> bool:
         return live is None or self._files.qualify(location) == self._files.qualify(live)
 
-    def _touches(self, root: str, location: str) -> bool:
-        one, other = root.rstrip("/") + "/", self._files.qualify(location).rstrip("/") + "/"
-        return one.startswith(other) or other.startswith(one)
+    def _touches(self, root: Tuple[str, Tuple[str, ...]], location: str) -> bool:
+        (own, places), top = root, self._files.qualify(location).rstrip("/") + "/"
+        is_in = any(f"{place.rstrip('/')}/".startswith(top) for place in places)
+        return is_in or bool(own) and top.startswith(names.before_pattern(own).rstrip("/") + "/")
 
 
 def _is_path(text: str) -> bool:

@@ -337,7 +337,7 @@ def test_backup_tables_can_be_switched_off(world):
 def test_a_database_of_their_own_can_be_given_to_backup_tables(world):
     world.catalog.databases.add("attic")
     desk = Desk(world, backup_database="attic")
-    assert desk.backup().tables[0].backup_table == "attic.__bkp_sales_events_20260101_020000"
+    assert desk.backup().tables[0].backup_table == "attic.__bkp_sales__events_20260101_020000"
     desk.compact()
     desk.cleanup()
     assert backup_tables(desk) == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -437,9 +438,11 @@ def test_what_a_run_left_that_was_killed_before_its_plan_keeps_nothing(desk, top
     assert not desk.world.files.contents(top)
 
 
-@pytest.mark.parametrize("of_whom", ["", "of spark"])
-@pytest.mark.parametrize("place", ["backup", "beside", "in the root", "around"])
-def test_a_table_that_came_into_the_directory_since_keeps_all_of_it(desk, top, place, of_whom):
+INSIDE = ("backup", "beside", "in the root")
+
+
+@pytest.mark.parametrize(("of_whom", "place"), [("", "around"), *product(("", "of spark"), INSIDE)])
+def test_a_table_that_came_into_the_directory_since_keeps_all_of_it(desk, top, of_whom, place):
     backup = names.join(top, desk.log().standing[0].place)
     drop_and_mark(desk)
     # The cached locations of tables do not have it yet.

@@ -6,17 +6,13 @@ import pytest
 
 from hivekeeper.codes import Exit
 from support.builders import a_table
-from support.desk import Desk
+from support.desk import Desk, desk_by
 from support.hive_statements import Hive
-from support.world import World
 
 
 @pytest.fixture(params=[("dt",), ()], ids=["partitioned", "unpartitioned"])
 def desk(request):
-    world = World()
-    units = {"dt=1": [1000] * 3, "dt=2": [1000] * 2} if request.param else {"": [1000] * 3}
-    world.add_table(a_table(request.param, create_time=5), units)
-    return Desk(world)
+    return desk_by(request.param)
 
 
 def rename_and_take_name(desk, kind="EXTERNAL_TABLE"):

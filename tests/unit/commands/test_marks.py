@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.commands import compact_swap
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
-from hivekeeper.names import BACKUP_OF
-from support.builders import a_table
+from hivekeeper.names import BACKUP_OF, SPARK_PROVIDER
+from hivekeeper.reasons import Code
+from support.builders import PARQUET, a_partition, a_table
 from support.contexts import a_context
 from support.desk import EVERYTHING, Desk
 from support.world import World
@@ -19,7 +21,7 @@ from support.world import World
 
 def make(by=(), **parameters):
     world = World()
-    world.add_table(a_table(by, create_time=5, parameters=parameters), {"": [1000] * 3})
+    world.add_table(a_table(by, create_time=5, parameters=parameters), {"dt=1" if by else "": [1000] * 3})
     return Desk(world)
 
 
@@ -44,15 +46,44 @@ def test_a_backup_is_not_discarded_that_a_table_made_like_the_backup_table_shows
     assert desk.world.rows_of("sales.rescue") == before, result.code
 
 
-def test_backup_tables_of_two_tables_of_one_command_have_two_names():
-    """With `backup_database`, tables of one name in two databases: all tables of a command have runs of one time."""
+@pytest.mark.parametrize("tables", [("sales.events", "fin.events"), ("sales.eu_events", "sales_eu.events")], ids=["same", "underscores"])
+def test_backup_tables_of_two_tables_of_one_command_have_two_names(tables):
+    """With `backup_database`: all tables of a command have runs of one time."""
     world = World()
     world.catalog.databases.add("bkp")
-    world.add_table(a_table(create_time=5), {"": [1000] * 3})
-    other = replace(a_table(create_time=6, location="hdfs://nn/warehouse/fin/events"), database="fin")
-    world.add_table(other, {"": [1000] * 3})
-    selected = Selection(tables=("sales.events", "fin.events"))
+    for name in tables:
+        database, _, base = name.partition(".")
+        table = a_table(name=base, location=f"hdfs://nn/warehouse/{database}/{base}", create_time=5)
+        world.add_table(replace(table, database=database), {"": [1000] * 3})
     settings = Settings(min_quiet_ms=0, backup_database="bkp", read_by_llap=False)
-    result = compact_swap.compact_swap(a_context(world.cluster, selected, "20260101t020304z-0000", settings))
+    result = compact_swap.compact_swap(a_context(world.cluster, Selection(tables=tables), "20260101t020304z-0000", settings))
     assert result.code is Exit.DONE
     assert len([name for name in world.catalog.tables if name.startswith("bkp.")]) == 2
+
+
+@pytest.mark.parametrize("path", ["hdfs://nn/", "/*", "hdfs://nn/warehouse/sales"])
+def test_what_a_tenant_calls_the_path_of_its_own_table_stops_no_table_in_it(path):
+    """ALTER TABLE … SET SERDEPROPERTIES needs no right to a location."""
+    desk = make()
+    storage = replace(PARQUET, serde_parameters={"path": path})
+    own = a_table(name="own", location="hdfs://nn/tenants/own", storage=storage, parameters={SPARK_PROVIDER: "parquet"})
+    desk.world.catalog.add_table(replace(own, database="tenant"), [])
+    assert desk.compact().code is Exit.DONE
+
+
+def test_each_path_of_spark_counts_for_itself():
+    desk = make()
+    storage = replace(PARQUET, serde_parameters={"path": desk.live(), "pAth": "/" + "x" * 8000})
+    desk.world.catalog.add_table(a_table(name="other", storage=storage, parameters={SPARK_PROVIDER: "parquet"}), [])
+    problem = desk.compact().tables[0].problem
+    assert (problem.code, "SET SERDEPROPERTIES" in problem.next) == (Code.SHARED_DIRECTORY, True)
+
+
+@pytest.mark.parametrize(("directory", "are_kept"), [("batch[7]", False), ("batch\\7", False), ("[.]*", True)])
+def test_a_partition_at_a_pattern_keeps_what_it_may_find(directory, are_kept):
+    desk = make(["dt"])
+    desk.compact()
+    desk.world.catalog.add_partition(desk.table, a_partition("dt=7", f"{names.parent(desk.control.top)}/{directory}"))
+    desk.world.files.namespace.advance(3_600_001)
+    desk.cleanup(EVERYTHING)
+    assert any("/retired/" in path for path in desk.world.files.contents(desk.control.top)) is are_kept

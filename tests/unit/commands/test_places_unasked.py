@@ -6,6 +6,7 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
+from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.desk import Desk
 from support.hive_statements import Hive
@@ -91,15 +92,20 @@ def test_a_run_whose_last_question_has_no_answer_is_left_for_the_next_one(comman
     assert desk.recover().code is Exit.INVESTIGATE
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_what_discovery_dropped_and_cannot_be_put_back_does_not_hide_where_others_are(command):
-    world, met = World(), []
+def set_up_discovering(command):
+    world = World()
     table = a_table(["dt"], kind="MANAGED_TABLE", create_time=5, parameters={"discover.partitions": "true"})
     world.add_table(table, {f"dt={number}": [1000] * 3 for number in (1, 2)})
     desk = Desk(world, backup_table=False)
     if command == "rollback":
         desk.compact()
-    one, two = desk.live("dt=1"), desk.live("dt=2")
+    return desk
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_discovery_dropped_and_cannot_be_put_back_does_not_hide_where_others_are(command):
+    desk, met = set_up_discovering(command), []
+    world, one, two = desk.world, desk.live("dt=1"), desk.live("dt=2")
 
     def act(what):
         if "moved" not in met and what.startswith("rename_exact") and what.endswith(f"/u00001 {one}"):
@@ -119,14 +125,10 @@ def test_what_discovery_dropped_and_cannot_be_put_back_does_not_hide_where_other
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_discovery_dropped_is_put_back_by_the_next_run_if_the_metastore_does_not_answer_then(command):
-    world, met = World(), []
-    table = a_table(["dt"], kind="EXTERNAL_TABLE", create_time=5, parameters={"discover.partitions": "true"})
-    world.add_table(table, {f"dt={number}": [1000] * 3 for number in (1, 2)})
-    desk = Desk(world, backup_table=False)
-    if command == "rollback":
-        desk.compact()
-    live, add = desk.live("dt=1"), world.metastore.add_partition
+def test_what_discovery_dropped_is_told_and_stops_nothing_if_the_metastore_fails_at_it_each_time(command):
+    """`Internal error processing add_partition`, as when a listener throws."""
+    desk, met = set_up_discovering(command), []
+    world, live = desk.world, desk.live("dt=1")
 
     def act(what):
         if not met and what.startswith("rename_exact") and what.endswith(f"/u00001 {live}"):
@@ -134,13 +136,13 @@ def test_what_discovery_dropped_is_put_back_by_the_next_run_if_the_metastore_doe
             world.catalog.drop_partition(TABLE, "dt=1")
 
     def add_partition(*_):
-        met.append("unanswered")
-        raise MetastoreUnavailable("Connection refused")
+        met.append("failed")
+        raise MetastoreUnavailable("Internal error processing add_partition")
 
     world.files.before_step, world.metastore.add_partition = act, add_partition
-    code = getattr(desk, command)().code
-    assert set(met) == {"dropped", "unanswered"} and not is_shown(world)
-    assert code is Exit.PARTIAL
-    world.metastore.add_partition = add
+    result = getattr(desk, command)()
+    assert set(met) == {"dropped", "failed"} and not is_shown(world)
+    (unit,) = [unit for unit in result.tables[0].units if unit.name == "dt=1"]
+    assert (result.code, unit.why.code, "could not be put back" in unit.why.what) == (Exit.INVESTIGATE, Code.MOVED, True)
     assert desk.recover().code is Exit.DONE
-    assert is_shown(world)
+    assert desk.compact().code is Exit.DONE

@@ -9,7 +9,7 @@ import pytest
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from support.builders import a_partition, a_table, of_spark
-from support.desk import Desk, outcomes
+from support.desk import Desk, desk_by, outcomes
 from support.hive_statements import Hive
 from support.world import World
 
@@ -19,10 +19,7 @@ KILLED_IN_THE_GAP = ["rename_exact", "/ready/u00001 hdfs://nn/warehouse/sales/ev
 
 @pytest.fixture(params=[("dt",), ()], ids=["partitioned", "unpartitioned"])
 def desk(request):
-    world = World()
-    units = {"dt=1": [1000] * 3, "dt=2": [1000] * 2} if request.param else {"": [1000] * 3}
-    world.add_table(a_table(request.param, create_time=5), units)
-    return Desk(world)
+    return desk_by(request.param)
 
 
 def put_over(desk, place):

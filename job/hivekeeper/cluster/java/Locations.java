@@ -207,24 +207,29 @@ public class Locations {
     boolean isSecure = scheme.startsWith("s");
     server = withPlainPort(server.substring(server.lastIndexOf('@') + 1));
     String wanted = withPort(server, isSecure ? SECURE_WEB_PORT : WEB_PORT);
+    Map<String, String> known = new LinkedHashMap<String, String>();
+    URI home = FileSystem.getDefaultUri(conf);
+    if ("hdfs".equals(home.getScheme()) && home.getAuthority() != null) {
+      known.put(webServer(conf, isSecure, "", home.getAuthority()), knownAs(conf, home.getAuthority()));
+    }
     for (String nameservice : nameservices(conf)) {
-      // As a client of WebHDFS takes it, too (HAUtilClient.isLogicalUri).
-      if (nameservice.equals(server)) return nameservice;
+      // With any port, as a client of WebHDFS takes it (HAUtilClient.isLogicalUri, WebHdfsFileSystem.resolveNNAddr).
+      if (nameservice.equalsIgnoreCase(hostOf(wanted))) return nameservice;
       for (String suffix : suffixes(conf, nameservice)) {
-        if (wanted.equals(webServer(conf, isSecure, suffix, conf.getTrimmed("dfs.namenode.rpc-address" + suffix, "")))) return nameservice;
+        String rpc = conf.getTrimmed("dfs.namenode.rpc-address" + suffix, "");
+        if (!rpc.isEmpty()) known.put(webServer(conf, isSecure, suffix, rpc), nameservice);
       }
     }
-    URI home = FileSystem.getDefaultUri(conf);
-    if (!"hdfs".equals(home.getScheme()) || home.getAuthority() == null) return null;
-    return wanted.equals(webServer(conf, isSecure, "", home.getAuthority())) ? knownAs(conf, home.getAuthority()) : null;
+    String named = (String) known.get(wanted);
+    String found = named != null ? named : knownByAddress(conf, known, wanted);
+    return found.equals(wanted) ? null : found;
   }
 
   /** Where the NameNode with this address for RPC answers HTTP: on the same host, unless another one is configured. */
   private static String webServer(Configuration conf, boolean isSecure, String suffix, String rpc) {
     String web = conf.getTrimmed("dfs.namenode." + (isSecure ? "https" : "http") + "-address" + suffix, "");
-    String port = web.isEmpty() ? ":" + (isSecure ? SECURE_WEB_PORT : WEB_PORT) : portOf(web);
-    String host = web.isEmpty() || web.startsWith("0.0.0.0:") ? hostOf(withPort(rpc)) : hostOf(web);
-    return (host + port).toLowerCase(Locale.ROOT);
+    web = withPort(web, isSecure ? SECURE_WEB_PORT : WEB_PORT);
+    return web.startsWith(":") || web.startsWith("0.0.0.0:") ? hostOf(withPort(rpc)) + portOf(web) : web;
   }
 
   /** The value of the first name that leads to the same address with the same port, or the server itself. It is looked for once. */

@@ -145,20 +145,17 @@ public class MetastoreReader {
   }
 
   /**
-   * The values of the SerDe's property `path` of a table of Spark, qualified: Spark looks for it in any case, and takes one of them. None if
-   * they are longer than `mostCharacters`: all are kept for all tables, and whoever may create these chooses them.
+   * The values of the SerDe's property `path` of a table of Spark, qualified: Spark looks for it in any case, and takes one of them. None that
+   * is longer than `mostCharacters`: all are kept for all tables, and whoever may create these chooses them.
    */
   private Set<String> sparkPaths(Table table, int mostCharacters) {
     Set<String> found = new LinkedHashSet<String>();
     StorageDescriptor sd = table.getSd();
     if (sd == null || sd.getSerdeInfo() == null || !parameters(table.getParameters()).containsKey("spark.sql.sources.provider")) return found;
-    long characters = 0;
     for (Map.Entry<String, String> entry : parameters(sd.getSerdeInfo().getParameters()).entrySet()) {
       if (!"path".equalsIgnoreCase((String) entry.getKey())) continue;
       String path = (String) entry.getValue();
-      characters += path.length();
-      if (characters > mostCharacters) return Collections.emptySet();
-      if (Locations.isPath(path)) found.add(connection.qualify(path));
+      if (path.length() <= mostCharacters && Locations.isPath(path)) found.add(connection.qualify(path));
     }
     return found;
   }
