@@ -128,8 +128,11 @@ def _list_orphans(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> Op
 
 
 def _names_taken(cluster: Cluster, beside: str) -> Optional[FrozenSet[str]]:
-    """The names in a directory that tables lie at or below; None if one lies at it or above it, so that all are."""
-    places = cluster.metastore.table_locations().values()
+    """The names in a directory that tables lie at or below; None if one lies at it or above it, so that all are. A backup table that still
+    shows the live files of a killed run stays at the former place of its table, which Hive has moved.
+    """
+    placed = cluster.metastore.table_locations().items()
+    places = [place for name, place in placed if not names.backed_up(name.partition(".")[2], f"of.{names.base(place)}")]
     above = frozenset(names.with_above(beside))
     if not above.isdisjoint(place.rstrip("/") for place in places):
         return None

@@ -416,6 +416,18 @@ def test_a_control_directory_of_another_user_beside_is_not_taken_for_one_that_wa
     assert outcomes(desk.compact()) == {"": "swapped"}
 
 
+def test_a_backup_table_at_the_former_place_does_not_hide_what_a_rename_left_behind():
+    """It shows live until the swap, and that run was killed."""
+    desk = make_desk("MANAGED_TABLE", columns=())
+    desk = Desk(desk.world)
+    kill_in_the_gap(desk)
+    assert any(name.startswith("sales.__bkp_") and table.location == desk.live() for name, table in desk.world.catalog.tables.items())
+    carry_out(Hive(desk.world).rename_table(TABLE, RENAMED))
+    desk.table = RENAMED
+    desk.world.files.namespace.advance(3_600_001)
+    assert desk.recover().tables[0].problem.code is Code.LEFT_BEHIND
+
+
 def test_the_command_that_brings_a_control_directory_is_safe_to_copy_whatever_the_directories_are_called():
     """Whoever chooses the location of a table chooses a part of it."""
     evil = "hdfs://nn/warehouse/it's $(reboot);`reboot`"
