@@ -34,7 +34,7 @@ from hivekeeper.model import (
     Ties,
     UnitFooters,
 )
-from hivekeeper.names import BACKUP_OF, ControlPaths, UnitNumber
+from hivekeeper.names import ControlPaths, UnitNumber
 from hivekeeper.ports import ALL, ANY_LENGTH, NO_IDS, Cluster, Files, Key, Lock, Metastore, Row, RowFiles, Rows
 from hivekeeper.reasons import Code
 
@@ -305,24 +305,24 @@ class JailedMetastore:
 
     def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
         self.jail.require_table(table.full_name)
-        self._require_backup(parameters, [location, *places.values()])
+        self._require_backup(name, parameters, [location, *places.values()])
         self.inner.make_backup_table(table, name, location, parameters, places)
 
     def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
-        self._require_backup(parameters, places.values())
+        self._require_backup(name, parameters, places.values())
         self.inner.point_backup_table(name, parameters, places)
 
     def trim_backup_table(self, name: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
-        self._require_backup(parameters)
+        self._require_backup(name, parameters)
         self.inner.trim_backup_table(name, parameters, partitions)
 
     def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
-        self._require_backup(parameters)
+        self._require_backup(name, parameters)
         return self.inner.drop_backup_table(name, parameters)
 
-    def _require_backup(self, parameters: Mapping[str, str], places: Iterable[str] = ()) -> None:
-        """A backup table names its table in its parameters; any other table is never altered."""
-        self.jail.require_table(parameters.get(BACKUP_OF, ""))
+    def _require_backup(self, name: str, parameters: Mapping[str, str], places: Iterable[str] = ()) -> None:
+        """A backup table names itself and its table in its parameters; any other table is never altered."""
+        self.jail.require_table(names.backed_up(name, parameters))
         for place in places:
             self.jail.require(place)
 

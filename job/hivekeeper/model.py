@@ -249,8 +249,8 @@ class Table:
 
     @property
     def backup_of(self) -> str:
-        """The full name of the table that it is a backup table of, by mark and name; "" if it is none."""
-        return names.backed_up(self.name, self.parameters.get(names.BACKUP_OF, ""))
+        """The full name of the table that it is a backup table of, by its marks; "" if it is none."""
+        return names.backed_up(self.full_name, self.parameters)
 
     @property
     def spark_paths(self) -> Mapping[str, str]:

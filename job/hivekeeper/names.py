@@ -9,7 +9,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Container, Iterator, List, NewType, Optional, Sequence, Tuple
+from typing import Container, Dict, Iterator, List, Mapping, NewType, Optional, Sequence, Tuple
 
 # ASCII digits only: `\d` matches digits of every script, and such a name would be read as one of ours.
 _RUN = r"[0-9]{8}t[0-9]{6}z-[0-9a-f]{4}"
@@ -73,8 +73,10 @@ LOCK = "_lock"
 RESERVED = frozenset([".reserved", ".snapshot"])
 # How the name of a backup table ends.
 _BACKUP_TIME = re.compile(r"_[0-9]{8}_[0-9]{6}\Z")
-# The table property that marks one of our backup tables and names the table it belongs to.
+# The table properties that mark one of our backup tables: the table it belongs to, and its own name. Others may have got a copy (Impala's
+# CREATE TABLE … LIKE, in CatalogOpExecutor.createTableLike), or keep it under a new name (ALTER TABLE … RENAME).
 BACKUP_OF = "hivekeeper.backup-of"
+BACKUP_NAME = "hivekeeper.backup-name"
 # The table property that marks the catalogue's own tables and views.
 CATALOGUE = "hivekeeper.catalogue"
 # Limits of a name and a path, in characters; HDFS accepts 255 bytes (by default) and 8000 characters.
@@ -266,15 +268,22 @@ def is_backup(name: str, prefix: str) -> bool:
     return backup_pattern(prefix).fullmatch(name) is not None
 
 
-def backed_up(name: str, mark: str) -> str:
-    """The table that a table of this name is a backup table of, if it has this mark (BACKUP_OF), whatever the prefix; "" for none.
+def backup_marks(backup_table: str, of: str) -> Dict[str, str]:
+    """The properties that mark a backup table. No other table is ever altered or dropped."""
+    return {BACKUP_OF: of, BACKUP_NAME: backup_table}
 
-    Statements copy or keep the mark (Impala's CREATE TABLE … LIKE, in CatalogOpExecutor.createTableLike; ALTER TABLE … RENAME), but whoever
-    gives them says what that table is called.
-    """
+
+def backed_up(full_name: str, parameters: Mapping[str, str]) -> str:
+    """The table that a table with these properties is a backup table of, as we made and named it; "" for none."""
+    of = parameters.get(BACKUP_OF, "")
+    is_ours = parameters.get(BACKUP_NAME) == full_name and len(of) <= MOST_NAME and TABLE.fullmatch(of)
+    return of if is_ours else ""
+
+
+def may_back_up(name: str, table: str) -> bool:
+    """Whether a backup table of a table can have this name, whatever the prefix. Names without a database."""
     stem = _BACKUP_TIME.sub("", name)
-    is_ours = stem != name and len(mark) <= MOST_NAME and TABLE.fullmatch(mark) and stem.endswith(mark.partition(".")[2])
-    return mark if is_ours else ""
+    return stem != name and stem.endswith(table)
 
 
 def is_listed_above_units(name: str) -> bool:

@@ -193,7 +193,8 @@ def test_a_backup_table_has_the_properties_of_the_docs(desk):
     left = [table for name, table in catalog.tables.items() if "__bkp_" in name]
     assert left
     for table in left:
-        ours = {"hivekeeper.backup-of": "sales.events", "external.table.purge": "false", "discover.partitions": "false"}
+        ours = {"hivekeeper.backup-of": "sales.events", "hivekeeper.backup-name": table.full_name}
+        ours.update({"external.table.purge": "false", "discover.partitions": "false"})
         assert {key: table.parameters.get(key, "").lower() for key in ours} == ours
         assert all(f"`{key}`" in told for key in ours)
         assert re.fullmatch(r"__bkp_events_\d{8}_\d{6}", table.name)

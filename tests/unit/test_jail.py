@@ -16,7 +16,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.jail import NOWHERE, Jail, JailedFiles, JailedMetastore, JailedRowFiles, JailedRows, confine, confine_files
 from hivekeeper.model import CatalogueTable, Ends, FileInfo, Partition, Snapshot, StageBatch
-from hivekeeper.names import BACKUP_OF
+from hivekeeper.names import backup_marks
 from hivekeeper.reasons import Code
 from support import changes
 from support.builders import PARQUET, a_table
@@ -27,7 +27,7 @@ ROOT = TABLE.location
 INSIDE = f"{ROOT}/dt=1"
 FILE = FileInfo(INSIDE, 9, 0, False, 7)
 CONTROL = f"{ROOT}/.hivekeeper"
-OURS = {BACKUP_OF: TABLE.full_name}
+OURS = backup_marks("b.t", TABLE.full_name)
 JAIL = Jail.of(World().files, TABLE)
 CATALOGUE = Jail("the catalogue", (ROOT,), "seen")
 
@@ -129,7 +129,7 @@ def test_a_change_reaches_its_port_inside_and_nowhere_else(port, method, call):
 
 
 OTHER = a_table(["dt"], name="salaries")
-OF_OTHER = {BACKUP_OF: OTHER.full_name}
+OF_OTHER = backup_marks("b.t", OTHER.full_name)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +145,7 @@ OF_OTHER = {BACKUP_OF: OTHER.full_name}
         ("trim_backup_table", ("b.t", {}, [])),
         ("drop_backup_table", ("b.t", OF_OTHER)),
         ("drop_backup_table", ("b.t", {})),
+        ("drop_backup_table", ("b.renamed", OURS)),
         ("hold", (OTHER, 1.0)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -18,7 +18,7 @@ from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import Refused
 from hivekeeper.jail import Jail, confine
 from hivekeeper.model import Table
-from hivekeeper.names import BACKUP_OF, ControlPaths
+from hivekeeper.names import ControlPaths
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
 from hivekeeper.plan.orphans import Doubt, Orphan, OrphanKind, OrphanState
@@ -104,7 +104,7 @@ def _clean_up_backup_table(context: Context, _census: Census, _database: str, or
     if context.dry_run:
         return _outcome(replace(orphan, state=OrphanState.PLANNED))
     cluster = confine(context.cluster, Jail.of_records(orphan.table))
-    cluster.metastore.drop_backup_table(orphan.place, {BACKUP_OF: orphan.table})
+    cluster.metastore.drop_backup_table(orphan.place, names.backup_marks(orphan.place, orphan.table))
     return _outcome(replace(orphan, state=OrphanState.REMOVED, why="it showed nothing any more", next=""))
 
 
@@ -116,7 +116,7 @@ def _why_not_dropped(context: Context, orphan: Orphan) -> str:
         return ""
     table = qualify_table(cluster.files, table)
     why = rules.why_not_ours(table, orphan.table, context.backup_prefix)
-    if why or orphans.exists(cluster, orphan.table) or table.parameters.get(BACKUP_OF) != orphan.table:
+    if why or orphans.exists(cluster, orphan.table):
         return why or f"{orphan.table} is there again"
     try:
         partitions = qualify_all(cluster.files, table, cluster.metastore.partitions(table))

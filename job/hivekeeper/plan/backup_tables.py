@@ -89,7 +89,7 @@ def why_not_ours(found: Table, table: Table, control_top: str, users: Collection
     """
     if found.unreadable:
         return found.unreadable
-    if found.parameters.get(names.BACKUP_OF) != table.full_name:
+    if found.backup_of != table.full_name:
         return "it is not marked as one of this table"
     if not is_harmless(found):
         return "files may go with it when it is dropped"

@@ -99,6 +99,8 @@ def explain_backup_table(table: Table, of: str) -> Tuple[str, str]:
 
 def why_not_ours(table: Table, of: str, prefix: str) -> str:
     """Why a backup table is not exactly as we make them, "" if it is. What is not may be somebody's rescue of rows, or a forgery."""
+    if table.backup_of != of:
+        return f"it was not made as {table.full_name}"
     if not backup_tables.is_harmless(table):
         return "its files may go with it"
     top, _, below = table.location.rpartition(f"/{names.CONTROL}")

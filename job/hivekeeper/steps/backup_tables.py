@@ -82,7 +82,8 @@ def make_table(run: Run, plan: RunPlan) -> str:
         require_lock(run)
         run.files.make_directory(shown)
         run.files.guard({shown: run.rights})
-        run.cluster.metastore.make_backup_table(run.table, plan.backup_table, shown, _marks(run.table), places)
+        marks = names.backup_marks(plan.backup_table, run.table.full_name)
+        run.cluster.metastore.make_backup_table(run.table, plan.backup_table, shown, marks, places)
 
     is_made = _attempt(run.table, "make", plan.backup_table, create) or _may_be_there(run, plan.backup_table)
     return plan.backup_table if is_made else ""
@@ -132,7 +133,7 @@ def follow_units(run: Run, backup_table: str, units: Iterable[UnitResult]) -> No
 
     def point() -> None:
         if _find_ours(run.cluster, run.table, run.control, backup_table):
-            run.cluster.metastore.point_backup_table(backup_table, _marks(run.table), places)
+            run.cluster.metastore.point_backup_table(backup_table, names.backup_marks(backup_table, run.table.full_name), places)
 
     if backup_table and places:
         _attempt(run.table, "point", backup_table, point)
@@ -152,7 +153,7 @@ def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, histor
             continue
         _attempt(table, "correct", name, partial(_correct, cluster, table, name, present[name], showings[name]))
     for name in present.keys() & set(unused):
-        _attempt(table, "drop", name, partial(cluster.metastore.drop_backup_table, name, _marks(table)))
+        _attempt(table, "drop", name, partial(cluster.metastore.drop_backup_table, name, names.backup_marks(name, table.full_name)))
 
 
 def find_left(cluster: Cluster, table: Table, history: History) -> Tuple[str, ...]:
@@ -163,7 +164,7 @@ def find_left(cluster: Cluster, table: Table, history: History) -> Tuple[str, ..
         _find_in(cluster, database, [base], found)
     for one in found.values():
         require_readable(one)
-    return tuple(sorted(name for name, one in found.items() if _marks(table).items() <= one.parameters.items()))
+    return tuple(sorted(name for name, one in found.items() if one.backup_of == table.full_name))
 
 
 def _find_present(cluster: Cluster, table: Table, control: ControlPaths, full_names: Iterable[str]) -> Dict[str, Table]:
@@ -183,7 +184,7 @@ def _find_in(cluster: Cluster, database: str, bases: Sequence[str], found: Dict[
 
 
 def _correct(cluster: Cluster, table: Table, name: str, backup_table: Table, wanted: Showing) -> None:
-    metastore = cluster.metastore
+    metastore, marks = cluster.metastore, names.backup_marks(name, table.full_name)
     shown = {"": cluster.files.qualify(backup_table.location)}
     if backup_table.partitioned:
         partitions = metastore.partitions(backup_table)
@@ -193,9 +194,9 @@ def _correct(cluster: Cluster, table: Table, name: str, backup_table: Table, wan
         shown.update(zip((partition.name for partition in known), qualify_all(cluster.files, backup_table, known)))
     point, trim = backup_tables.compare(wanted, shown)
     if point:
-        metastore.point_backup_table(name, _marks(table), point)
+        metastore.point_backup_table(name, marks, point)
     if trim:
-        metastore.trim_backup_table(name, _marks(table), trim[:MOST_TRIMMED])
+        metastore.trim_backup_table(name, marks, trim[:MOST_TRIMMED])
     if len(trim) > MOST_TRIMMED:
         log.warning("table=%s step=correct-backup-table backup_table=%s left=%d", table.full_name, name, len(trim) - MOST_TRIMMED)
 
@@ -205,14 +206,9 @@ def drop_table(run: Run, table: str) -> bool:
 
     def drop() -> None:
         if _find_ours(run.cluster, run.table, run.control, table):
-            run.cluster.metastore.drop_backup_table(table, _marks(run.table))
+            run.cluster.metastore.drop_backup_table(table, names.backup_marks(table, run.table.full_name))
 
     return not table or _attempt(run.table, "drop", table, drop)
-
-
-def _marks(table: Table) -> Dict[str, str]:
-    """The parameters that mark our backup tables, so that no other table is ever altered or dropped."""
-    return {names.BACKUP_OF: table.full_name}
 
 
 def _attempt(table: Table, what: str, backup_table: str, act: Callable[[], object]) -> bool:

@@ -12,7 +12,6 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Storage, Table
-from hivekeeper.names import BACKUP_OF
 from hivekeeper.ports import Cluster, MetastoreRefused
 from hivekeeper.runlog.run_files import is_inside, may_be_inside
 from hivekeeper.steps.observe import MOST_SERVERS, count_servers, qualify_table
@@ -24,6 +23,7 @@ TABLES_AT_ONCE = 1000
 MOST_AGE_OF_TABLES_MS = 60_000
 # Like the locations of tables (`ports.Metastore.locations_below`): reading all partitions of a metastore may take many minutes.
 MOST_AGE_OF_PARTITIONS_MS = 3_600_000
+_MARKS = (names.BACKUP_OF, names.BACKUP_NAME, names.SPARK_PROVIDER)
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _path_of(location: str) -> str:
 
 def _slim(cluster: Cluster, table: Table) -> Table:
     """What is asked of a table. Of a mark that is longer than any table's name its beginning, which names none."""
-    marks = {key: table.parameters[key][: names.MOST_NAME] for key in (BACKUP_OF, names.SPARK_PROVIDER) if key in table.parameters}
+    marks = {key: table.parameters[key][: names.MOST_NAME] for key in _MARKS if key in table.parameters}
     paths = {key: cluster.files.qualify(path) for key, path in table.spark_paths.items()}
     slim = replace(table.bare(), parameters=marks, storage=Storage("", "", "", paths))
     try:

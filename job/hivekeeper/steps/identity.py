@@ -132,7 +132,7 @@ def _names_taken(cluster: Cluster, beside: str) -> Optional[FrozenSet[str]]:
     shows the live files of a killed run stays at the former place of its table, which Hive has moved.
     """
     placed = cluster.metastore.table_locations().items()
-    places = [place for name, place in placed if not names.backed_up(name.partition(".")[2], f"of.{names.base(place)}")]
+    places = [place for name, place in placed if not names.may_back_up(name.partition(".")[2], names.base(place))]
     above = frozenset(names.with_above(beside))
     if not above.isdisjoint(place.rstrip("/") for place in places):
         return None

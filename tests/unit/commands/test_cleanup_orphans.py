@@ -710,8 +710,10 @@ def test_the_command_can_change_nothing_but_this_directory(desk, top, monkeypatc
 
 def a_backup_table(**more):
     location = more.pop("location", f"{HOME}/gone/.hivekeeper/runs/20260101t020304z-0000/backup_table")
-    parameters = {names.BACKUP_OF: "sales.gone", "external.table.purge": "false", **more.pop("parameters", {})}
-    known = {"name": "__bkp_gone_20260101_020304", "kind": "EXTERNAL_TABLE", **more}
+    made_as = more.pop("made_as", "__bkp_gone_20260101_020304")
+    marks = names.backup_marks(f"sales.{made_as}", "sales.gone")
+    parameters = {**marks, "external.table.purge": "false", **more.pop("parameters", {})}
+    known = {"name": made_as, "kind": "EXTERNAL_TABLE", **more}
     return a_table(["dt"], location=location, parameters=parameters, create_time=50, **known)
 
 
@@ -743,8 +745,9 @@ def test_a_backup_table_with_partitions_on_many_servers_stays_and_they_are_not_l
         {"kind": "MANAGED_TABLE"},
         {"parameters": {"external.table.purge": "true"}},
         {"parameters": {"TRANSLATED_TO_EXTERNAL": "TRUE"}},
-        {"name": "mine"},
-        {"name": "__bkp_gone_20260101_020305"},
+        {"made_as": "mine"},
+        {"made_as": "__bkp_gone_20260101_020305"},
+        {"made_as": "mine", "name": "__bkp_gone_20260101_020304"},
         {"location": f"{HOME}/mine"},
         {"location": f"{HOME}/gone/.hivekeeper.doctor-x/runs/20260101t020304z-0000/backup_table"},
         {"location": f"{HOME}/gone/.hivekeeper/runs/20260101t020304z-0000/other"},

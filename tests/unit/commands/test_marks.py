@@ -11,7 +11,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands import compact_swap
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
-from hivekeeper.names import BACKUP_OF, SPARK_PROVIDER
+from hivekeeper.names import SPARK_PROVIDER
 from hivekeeper.reasons import Code
 from support.builders import PARQUET, a_partition, a_table
 from support.contexts import a_context
@@ -31,19 +31,23 @@ def test_a_table_whose_owner_wants_it_skipped_is_skipped(word):
     assert desk.compact().tables[0].units == ()
 
 
-def test_a_backup_is_not_discarded_that_a_table_made_like_the_backup_table_shows():
-    """Impala's CREATE EXTERNAL TABLE rescue LIKE __bkp_… LOCATION … copies all properties (CatalogOpExecutor.createTableLike)."""
+@pytest.mark.parametrize("rescue", ["rescue", "keep_events_20260101_020304"])
+@pytest.mark.parametrize("is_copy", [True, False], ids=["made like it", "renamed"])
+def test_a_backup_is_not_discarded_that_a_table_with_the_marks_of_its_backup_table_shows(rescue, is_copy):
+    """Impala's CREATE EXTERNAL TABLE rescue LIKE __bkp_… LOCATION … copies all properties (CatalogOpExecutor.createTableLike), and
+    ALTER TABLE __bkp_… RENAME TO rescue keeps them.
+    """
     desk = make()
     desk.compact()
-    (effect,) = desk.log().effects
-    place = f"{desk.control.top}/{effect.place}"
-    rescue = a_table(name="rescue", location=place, create_time=9, parameters={BACKUP_OF: "sales.events"})
-    desk.world.catalog.add_table(rescue, [])
+    catalog = desk.world.catalog
+    (name,) = [name for name, table in catalog.tables.items() if table.backup_of]
+    table = catalog.tables[name] if is_copy else catalog.tables.pop(name)
+    catalog.add_table(replace(table, name=rescue, create_time=9), [])
     desk.world.files.namespace.advance(3_600_001)
-    before = desk.world.rows_of("sales.rescue")
+    before = desk.world.rows_of(f"sales.{rescue}")
     assert before
     result = desk.cleanup(EVERYTHING)
-    assert desk.world.rows_of("sales.rescue") == before, result.code
+    assert desk.world.rows_of(f"sales.{rescue}") == before, result.code
 
 
 @pytest.mark.parametrize("tables", [("sales.events", "fin.events"), ("sales.eu_events", "sales_eu.events")], ids=["same", "underscores"])
