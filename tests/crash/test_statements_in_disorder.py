@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.model import Partition, Table
-from hivekeeper.names import BACKUP_OF
+from hivekeeper.names import BACKUP_OF, ControlPaths
 from hivekeeper.report.results import CommandResult
+from hivekeeper.runlog.run_files import is_inside
 from support.builders import a_partition, a_table
 from support.desk import Desk
 from support.disorder import act_some, choose, rows_inside
@@ -230,6 +231,11 @@ class StatementLives(Lives):
         if one.what.startswith("set location") and not self.table(one.desk).partitioned:
             # Its records stay beside the old place, perhaps with a copy that a killed run had taken out of it.
             self.left_behind |= self.known - set(now)
+        if one.what.startswith("drop and create") and self.is_there(one.desk):
+            # It was renamed while its directory was away, so that its rows stayed with the records under its former name.
+            top = ControlPaths.of(self.table(one.desk).location, self.table(one.desk).partitioned).top
+            hidden = {row for row in self.known - set(now) if id(one.desk) in self.homes(row)}
+            self.left_behind |= {row for row in hidden if self.is_only_elsewhere(row, top)}
         self.story.append(f"{self.what}: a call of {one.what}")
         return True
 
@@ -372,6 +378,10 @@ class StatementLives(Lives):
         """The desks of the tables in which a row may be."""
         is_mine = row.startswith((MINE, "events/"))
         return {id(desk) for desk in self.desks if self.has_exchanged or (desk is self.mine) == is_mine}
+
+    def is_only_elsewhere(self, row: str, top: str) -> bool:
+        """Whether it is in control directories of other tables only."""
+        return all("/.hivekeeper" in place and not is_inside(place, top) for place in self.places(row))
 
     def places(self, row: str) -> List[str]:
         return [path for path, node in self.space.walk("hdfs://nn") if row in rows_inside(node.content)]

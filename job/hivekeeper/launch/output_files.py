@@ -23,7 +23,7 @@ READABLE = 0o666
 
 def is_remote(path: str) -> bool:
     """Whether Hadoop opens a path; a path without a scheme is local."""
-    return "://" in path or path.startswith(("hdfs:", "file:"))
+    return "://" in path or path.lower().startswith(("hdfs:", "file:"))
 
 
 def require_writable_here(path: str) -> None:

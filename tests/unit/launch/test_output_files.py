@@ -31,6 +31,12 @@ def set_attributes(files, path, **changed):
     node.attributes = dataclasses.replace(node.attributes, **changed)
 
 
+@pytest.mark.parametrize("path", ["hdfs:/reports/out.json", "HDFS:/reports/out.json", "viewfs://x/out.json", "File:/tmp/out.json"])
+def test_hadoop_opens_what_has_a_scheme_however_it_is_written(path):
+    assert output_files.is_remote(path)
+    assert not output_files.is_remote(path.partition(":")[2].lstrip("/"))
+
+
 def test_a_file_of_the_cluster_is_replaced_whole_and_nothing_else_stays(files):
     for text in ("old", "new"):
         output_files.write(files, "hdfs:///reports/out.json", text)
