@@ -314,7 +314,7 @@ def judge_table(seen: SeenTable, settings: Settings, now_ms: int) -> ObservedTab
     """Judge the table as a whole first, then each of its units."""
     writer = eligibility.find_writer(seen.above, seen.inside, now_ms, settings.leftover_age_ms)
     reason = eligibility.refuse_overlap(seen.table, seen.touching) or eligibility.refuse_home(seen.table, seen.homes)
-    reason = reason or (eligibility.writer_at_work(writer) if writer else None)
+    reason = reason or eligibility.refuse_logs_above(seen.above) or (eligibility.writer_at_work(writer) if writer else None)
     if reason:
         return ObservedTable(seen.table, seen.control, settings, reason=reason, has_control=seen.has_control)
     refused = eligibility.refuse_units(seen.table, seen.all_units)

@@ -271,7 +271,7 @@ def _refuse_subdirectory(entry: FileInfo) -> Reason:
     if names.is_writer_mark(entry.name):
         return writer_at_work(entry.name)
     if entry.name in FOREIGN_LOGS:
-        return Reason(Code.OTHER_ENGINE, f"it has a commit log of another engine ({entry.name})", "use that engine's own maintenance")
+        return _refuse_log(entry)
     if entry.name.startswith(ACID_DIRECTORIES):
         return Reason(Code.ACID_DIRECTORY, f"it has an ACID directory ({entry.name})", "let Hive compact it")
     return Reason(
@@ -279,6 +279,18 @@ def _refuse_subdirectory(entry: FileInfo) -> Reason:
         f"it has a sub-directory ({entry.name}), whose rows Hive and Spark see differently",
         "move its files up or away, or leave the unit out with --where",
     )
+
+
+def refuse_logs_above(entries: Iterable[FileInfo]) -> Optional[Reason]:
+    """Why nothing may be moved in a table: in its root, or above its units, lies a log that says which files are rows. Spark's streaming
+    sinks (FileStreamSink.hasMetadata), Delta and Hudi have theirs above the partitions.
+    """
+    found = next((entry for entry in entries if entry.is_dir and entry.name in FOREIGN_LOGS), None)
+    return _refuse_log(found) if found else None
+
+
+def _refuse_log(log: FileInfo) -> Reason:
+    return Reason(Code.OTHER_ENGINE, f"it has a commit log of another engine ({log.name})", "use that engine's own maintenance")
 
 
 def refuse_unseen(reason: Optional[Reason], snapshot: Snapshot) -> Optional[Reason]:

@@ -178,9 +178,9 @@ class History:
         return len(self.runs)
 
     @cached_property
-    def swapped(self) -> FrozenSet[str]:
-        """Names of the units that any run ever touched."""
-        return frozenset(unit.partition for run in self.runs for unit in run.units if unit.outcome.touched)
+    def touched(self) -> Mapping[str, int]:
+        """The number of the last entry of a run that touched a unit, by the unit's name."""
+        return {unit.partition: run.version for run in self.runs for unit in run.units if unit.outcome.touched}
 
     @property
     def table_id(self) -> str:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import logging
 import secrets
 from contextlib import contextmanager, nullcontext
-from typing import Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot
+from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility
 from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
-from hivekeeper.runlog import manifests
+from hivekeeper.runlog import manifests, store
+from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.exchange import CarriedOver
@@ -251,14 +253,17 @@ def _move_entries(
     return taken
 
 
-def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int) -> Tuple[Tuple[FileInfo, ...], int]:
+def lift_nested(
+    files: Files, live: str, seen: Snapshot, most: int, room: int, may_be: Callable[[FileInfo], bool]
+) -> Tuple[Tuple[FileInfo, ...], int]:
     """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries, and
-    how many files and directories it was. Of the entries, no more than `most` are listed.
+    how many files and directories it was. Of the entries, no more than `most` are listed. `may_be`: whether a directory may be a
+    committer's.
 
     Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that, and then the
     unit is refused for its sub-directories.
     """
-    nested = _find_liftable(files, live, eligibility.find_committed(seen), room)
+    nested = _find_liftable(files, live, list(filter(may_be, eligibility.find_committed(seen))), room)
     with files.anchored({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
         for entries in nested.values():
             for entry in entries:
@@ -267,6 +272,25 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int) -
             files.remove_empty(directory)
     entries = files.look([live], most)[live].entries if nested else seen.entries
     return entries, sum(1 + len(inside) for inside in nested.values())
+
+
+def find_entry(files: Files, control: ControlPaths, history: History, unit: str) -> Optional[FileInfo]:
+    """The file of the last entry of a run that touched a unit; None if there is none, or none any more."""
+    version = history.touched.get(unit)
+    return None if version is None else store.list_log(files, control).entries.get(version)
+
+
+def may_be_of_gap(directory: FileInfo, entry: Optional[FileInfo]) -> bool:
+    """Whether a committer may have had this directory when it met a unit away: it was made before the run wrote its log entry. A later one
+    is anybody's, such as a copy of the unit's own files, which would be read twice.
+
+    A NameNode's ids only grow (INodeId). Of local files the times count, which copies may keep.
+    """
+    if entry is None:
+        return False
+    if names.server_of(entry.path).startswith("hdfs:") and directory.file_id and entry.file_id:
+        return directory.file_id < entry.file_id
+    return directory.mtime_ms <= entry.mtime_ms
 
 
 def _find_liftable(files: Files, live: str, committed: Sequence[FileInfo], room: int) -> Mapping[str, Tuple[FileInfo, ...]]:

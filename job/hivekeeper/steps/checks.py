@@ -99,7 +99,7 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     why = moved or gone or crowd or manifests.judge(unit.manifest, entries).why
     crowded = eligibility.too_many_hidden(eligibility.MOST_HIDDEN) if len(entries_above) > eligibility.MOST_HIDDEN else None
     busy = Reason(Code.WRITER_AT_WORK, f"a writer is at work in the table ({writer})") if writer else None
-    return replace(checked, why=why or _find_closed(run, seen_above) or crowded or busy)
+    return replace(checked, why=why or _find_closed(run, seen_above) or crowded or eligibility.refuse_logs_above(entries_above) or busy)
 
 
 def _find_closed(run: Run, above: Mapping[str, Snapshot]) -> Optional[Reason]:

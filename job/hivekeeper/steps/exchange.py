@@ -65,6 +65,14 @@ class CarriedOver:
 
 NOTHING_LATE = CarriedOver()
 
+# Whether a directory may be one that a committer has renamed into live.
+MayBe = Callable[[FileInfo], bool]
+
+
+def anything(_directory: FileInfo) -> bool:
+    """Live may have been away just now."""
+    return True
+
 
 class NotItsPlace(Exception):
     """Another table is in the unit's place by now: nothing may be moved there."""
@@ -123,8 +131,10 @@ class Means(Protocol):
         Removes empty ones.
         """
 
-    def settle_live(self) -> Tuple[FileInfo, ...]:
-        """Move the files of a directory that a late committer renamed into live up into live itself; returns what live holds then."""
+    def settle_live(self, may_be: MayBe = anything) -> Tuple[FileInfo, ...]:
+        """Move the files of a directory that a late committer renamed into live up into live itself; returns what live holds then.
+        `may_be`: whether a directory may be a committer's.
+        """
 
 
 @dataclass(frozen=True)
@@ -144,8 +154,8 @@ class Exchange:
     `expected` maps the files that live must hold afterwards to their lengths, None if unknown. `prepare` and `object_to` run before
     anything is changed in live: the first claims the incoming files or returns why they must not come in, the second returns why they are
     not as planned. `cancel` gives up the incoming files, wherever they are, and can be repeated; so does `give_up` while the old files are
-    not live, and `was_given_up` tells it until the log has the run (a join's means tell it themselves). `was_exchanged`: the unit is known
-    to have been exchanged before. `describe` gives the same exchange at another place.
+    not live, and `was_given_up` tells it until the log has the run (a join's means tell it themselves). `find_earlier`: of a unit that was
+    exchanged before, which directories in live may come from a committer of then. `describe` gives the same exchange at another place.
     """
 
     run: Run
@@ -160,7 +170,7 @@ class Exchange:
     describe: Callable[[PlannedUnit], Exchange]
     was_given_up: Callable[[], bool] = lambda: False
     certificate: Optional[Certificate] = None
-    was_exchanged: bool = False
+    find_earlier: Callable[[], Optional[MayBe]] = lambda: None
 
 
 def carry_out(exchange: Exchange) -> UnitResult:
@@ -175,7 +185,7 @@ def carry_out(exchange: Exchange) -> UnitResult:
                 checked = exchange.means.check()
                 why = checked.why or exchange.object_to(checked.incoming)
             if why:
-                return _end_cancelled(exchange, exchange.words.refused, why, lift=exchange.was_exchanged)
+                return _end_cancelled(exchange, exchange.words.refused, why, may_be=exchange.find_earlier())
             began, begun = clock.monotonic_ms(), True
             done = exchange.means.exchange(checked)
             # Live is never away while files of it are joined.
@@ -361,14 +371,16 @@ def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, 
     return UnitResult(exchange.unit, outcome, exchange.certificate, gap_ms, carried.moved, why, has_backup=is_told)
 
 
-def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, lift: bool = True) -> UnitResult:
-    """End an exchange with the old files live. `lift`: live may have been away, so a directory in it may come from a late committer that
-    renamed into it, and what others put at its place may be aside still, although an earlier try, or one that was killed, has put it back.
+def _end_cancelled(
+    exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, may_be: Optional[MayBe] = anything
+) -> UnitResult:
+    """End an exchange with the old files live. `may_be`: which directories in it may come from a late committer, None if live was never
+    away. If it was, what others put at its place may be aside still, although an earlier try, or one that was killed, has put it back.
     """
     exchange.cancel()
-    if not lift:
+    if may_be is None:
         return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why)
-    exchange.means.settle_live()
+    exchange.means.settle_live(may_be)
     unmerged = exchange.means.find_unmerged()
     if unmerged:
         outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=places.ADVICE)

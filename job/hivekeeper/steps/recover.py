@@ -22,6 +22,7 @@ from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult
+from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, CLEANUP, COMPACT_SWAP, ROLLBACK, Certificate, PlannedUnit, RunPlan, relative
 from hivekeeper.steps import (
@@ -298,7 +299,7 @@ def _unknown_files(table: Table, paths: RunPaths, what: str) -> NeedsInvestigati
         f"{table.full_name}: an interrupted run holds what we do not understand: {what}",
         code=Code.UNKNOWN_FILES,
         state=f"no file in {paths.top} was touched",
-        next="find out who made it, move it away, then run: hivekeeper recover --table " + table.full_name,
+        next=f"find out who made it, move it away, then run: hivekeeper recover --table {quoting.shell(table.full_name)}",
     )
 
 
@@ -346,7 +347,7 @@ def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
         )
 
 
-def lift_leftovers(cluster: Cluster, swapped: Container[str], units: Iterable[Tuple[Unit, Snapshot]]) -> Tuple[str, ...]:
+def lift_leftovers(cluster: Cluster, control: ControlPaths, history: History, units: Iterable[Tuple[Unit, Snapshot]]) -> Tuple[str, ...]:
     """Move up directories that a committer at work during an earlier swap has renamed into live; returns the units concerned.
 
     Only in units that a run has swapped before: they had no sub-directory then. Of all units together as much as of one: nothing can stop
@@ -354,14 +355,15 @@ def lift_leftovers(cluster: Cluster, swapped: Container[str], units: Iterable[Tu
     """
     lifted, room = [], arrivals.MOST_LIFTED
     for unit, seen in units:
-        committed = eligibility.find_committed(seen) if unit.name in swapped else ()
+        committed = eligibility.find_committed(seen) if unit.name in history.touched else ()
         if not committed:
             continue
-        entries, moved = arrivals.lift_nested(cluster.files, unit.live, seen, cluster.most_listed, room)
+        may_be = partial(arrivals.may_be_of_gap, entry=arrivals.find_entry(cluster.files, control, history, unit.name))
+        entries, moved = arrivals.lift_nested(cluster.files, unit.live, seen, cluster.most_listed, room, may_be)
         left, room = {entry.path for entry in entries}, room - moved
         is_lifted = any(entry.path not in left for entry in committed)
         lifted += [unit.label] if is_lifted else []
-        unlike = "no committer would have left its directories like that, or so many"
+        unlike = "no committer at work during the swap would have left its directories like that, or so many"
         reason = "a committer had renamed its directory into the unit" if is_lifted else unlike
         log.warning("unit=%s step=lift %s reason='%s'", unit.log_field, "done" if is_lifted else "left", reason)
     return tuple(lifted)

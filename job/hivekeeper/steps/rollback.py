@@ -14,13 +14,13 @@ from typing import Dict, Iterable, List, Optional, Sequence, Set
 from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.runlog import manifests
+from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
-from hivekeeper.steps import exchange
+from hivekeeper.steps import arrivals, exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
-from hivekeeper.steps.exchange import Exchange, Words
+from hivekeeper.steps.exchange import Exchange, MayBe, Words
 from hivekeeper.steps.observe import find_existing
 from hivekeeper.steps.restore import Restored, why_other_rights
 from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
@@ -91,8 +91,14 @@ def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:
         give_up=partial(give_back, run, unit),
         was_given_up=lambda: run.files.stat(run.backup_path(unit)) is not None,
         describe=partial(_describe_directory, run),
-        was_exchanged=True,
+        find_earlier=partial(_find_earlier, run, unit),
     )
+
+
+def _find_earlier(run: Run, unit: PlannedUnit) -> MayBe:
+    """Live was away when the run that is undone exchanged it."""
+    history = store.read_history(run.cluster, run.control)
+    return partial(arrivals.may_be_of_gap, entry=arrivals.find_entry(run.files, run.control, history, unit.name))
 
 
 def claim_backup(run: Run, unit: PlannedUnit) -> Optional[Reason]:

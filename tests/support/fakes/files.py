@@ -51,6 +51,8 @@ FIRST_BLOCK = 1 << 30
 # The size of the pieces in which a text is read: small, so that lines cross their edges.
 PIECE = 100
 # What Java's URI leaves unescaped in a path; so is everything non-ASCII.
+# Of the root of a NameNode (INodeId.ROOT_INODE_ID).
+FIRST_ID = 16385
 
 
 class Killed(BaseException):
@@ -114,7 +116,7 @@ class Namespace:
         self.snapshots: Dict[str, List[str]] = {}
         # Files that our clients hold open: a lock, or None for a file being written.
         self.leases: Dict[Node, Optional[FakeLock]] = {}
-        self._last_id = 16385
+        self._last_id = FIRST_ID
         self.root = Node(self._last_id, True, self.now())
 
     def now(self) -> int:

@@ -282,6 +282,7 @@ def test_directories_in_a_unit_are_lifted_only_as_long_as_they_are_few(monkeypat
     desk.compact()
     for nth in range(number):
         desk.append(f"dt=1/job{nth}", f"row{nth}")
+        desk.world.make_older(f"{desk.live('dt=1')}/job{nth}")
     before = desk.world.picture()
     assert desk.recover().code is Exit.DONE
     assert len(before.keys() - desk.world.picture().keys()) == (6 if number == 6 else 0)
@@ -297,6 +298,7 @@ def test_directories_in_many_units_are_lifted_by_several_runs(monkeypatch):
     for unit in units:
         for nth in range(4):
             desk.append(f"{unit}/job{nth}", f"{unit} {nth}")
+            desk.world.make_older(f"{desk.live(unit)}/job{nth}")
     before = desk.world.rows_anywhere()
     left = []
     for _ in units:
@@ -511,6 +513,7 @@ def test_files_of_a_closed_directory_that_comes_to_the_place_of_one_that_is_lift
     desk = a_desk("dt=1")
     desk.compact()
     desk.append("dt=1/job", "late")
+    desk.world.make_older(f"{desk.live('dt=1')}/job")
     closed = f"{desk.live()}/.closed"
     desk.world.add_file(f"{closed}/secret.parquet", ["secret"])
     desk.world.files.namespace.find(closed).attributes = replace(desk.world.files.namespace.find(closed).attributes, mode=0o700)

@@ -343,6 +343,7 @@ def test_files_that_come_while_a_committed_directory_is_lifted_are_not_listed_to
     desk.compact(where="dt = '1'")
     for nth in range(2):
         desk.world.add_file(f"{desk.live('dt=1')}/job/y{nth}.parquet", [f"y{nth}"])
+    desk.world.make_older(f"{desk.live('dt=1')}/job")
     desk.world.files.namespace.advance(3_600_000)
     joined_desk.at(desk, ["remove_empty", "/dt=1/job"], lambda: put_many(desk, "dt=1"))
     counts = listed(monkeypatch)

@@ -132,6 +132,7 @@ def test_an_old_file_that_was_changed_in_the_gap_is_put_back_not_replaced(world)
 def test_a_committed_directory_that_lies_in_a_swapped_unit_is_lifted(world):
     compact(world)
     world.add_file(f"{live_of(world, 'dt=1')}/attempt_0/late.parquet", ["late"])
+    world.make_older(f"{live_of(world, 'dt=1')}/attempt_0")
     assert "late" not in world.rows_below(live_of(world, "dt=1"))
     assert run_recover(world).code is Exit.DONE
     assert world.rows_below(live_of(world, "dt=1"))["late"] == 1

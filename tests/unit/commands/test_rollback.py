@@ -354,6 +354,7 @@ def test_a_directory_of_a_late_committer_is_lifted_by_the_rollback_that_it_stops
         if "/restoring/" in what:
             world.files.before_step = None
             world.files.writer.add(nested, DataFile(("nested",)))
+            world.make_older(f"{desk.live('dt=1')}/attempt")
 
     if when == "before the command":
         commit()

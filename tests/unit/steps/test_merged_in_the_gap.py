@@ -170,6 +170,7 @@ def test_files_of_one_name_are_not_moved_up_by_as_many_calls_as_there_are_of_tha
     desk.compact()
     for nth in range(50):
         prepare(desk, f"{desk.live('dt=1')}/job{nth:02d}", 4)
+        desk.world.make_older(f"{desk.live('dt=1')}/job{nth:02d}")
     entries = 50 + 50 * 4
     monkeypatch.setattr(arrivals, "MOST_LIFTED", entries)
     calls = count_renames(monkeypatch, "/job")
