@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
+import os
 import random
 import socket
 import subprocess
@@ -27,6 +29,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.steps.observe import qualify_table
 from support.builders import a_table
 from support.fakes.files import TRASH, FakeFiles, Killed
+from support.java import FEW_ROWS
 
 NASTY = ["a b", "p%20q", "it's", 'q"t', "[x]*?{}", "k=v", "ü-日本", ".hidden", "_hidden", "#h", "a+b&c;d,e", "~!$()@"]
 
@@ -75,6 +78,14 @@ def test_a_qualified_location_stays_as_it_is(files_world):
     assert files_world.files.qualify(once) == once == files_world.path("a b", "k=%2F")
 
 
+FAILOVER = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
+
+
+def failover(*nameservices):
+    """What a client needs to take these names for nameservices."""
+    return {f"dfs.client.failover.proxy.provider.{name}": FAILOVER for name in nameservices}
+
+
 def test_a_namenode_that_is_named_by_its_address_is_spelled_as_its_nameservice(gateway):
     elsewhere = Gateway(gateway.driver)
     conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
@@ -85,7 +96,7 @@ def test_a_namenode_that_is_named_by_its_address_is_spelled_as_its_nameservice(g
         "dfs.namenode.rpc-address.home.nn1": "127.0.0.1:8020",
         "dfs.namenode.rpc-address.home.nn2": "localhost:9820",
         "dfs.namenode.rpc-address.away": "127.0.0.2:8020",
-        "dfs.client.failover.proxy.provider.home": "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider",
+        **failover("home", "away"),
         "dfs.namenode.http-address.home.nn1": "Web.Example:50070",
         "dfs.namenode.http-address.home.nn2": "0.0.0.0:9999",
         "dfs.namenode.https-address.home.nn1": "web.example:50470",
@@ -133,6 +144,7 @@ def test_a_namenode_that_is_named_by_its_address_is_spelled_as_its_nameservice(g
     ):
         assert files.qualify(other) == other
     assert files.qualify("/.reserved/raw") == "hdfs://home/"
+    assert files.qualify("webhdfs://else/.reserved/raw/t") == "webhdfs://else/t"
     assert files.qualify("hdfs://127.0.0.2/.reserved/raw/t") == "hdfs://away/t"
 
 
@@ -144,6 +156,136 @@ def test_webhdfs_of_a_namenode_without_a_nameservice_is_its_hdfs(gateway, port, 
     for spelled in (f"{secure}webhdfs://localhost:{port}/w", f"{secure}WEBHDFS://somebody@LOCALHOST/w", f"{secure}webhdfs://localhost/w"):
         assert files.qualify(spelled) == "hdfs://localhost:8020/w"
     assert files.is_foreign(files.qualify(f"{secure}webhdfs://localhost:14000/w"))
+
+
+HOME = {
+    "fs.defaultFS": "hdfs://home",
+    "dfs.nameservices": "home",
+    "dfs.ha.namenodes.home": "nn1,nn2",
+    "dfs.namenode.rpc-address.home.nn1": "127.0.0.1:8020",
+    "dfs.namenode.rpc-address.home.nn2": "127.0.0.2:8020",
+    **failover("home"),
+}
+# The cluster of a test has addresses of its own.
+UNSET = {f"dfs.namenode.{kind}-address": "" for kind in ("rpc", "servicerpc", "http", "https")}
+
+
+def spelled_alike(files, spelling, *servers):
+    for server in servers:
+        assert files.qualify(f"{server}/w") == f"{spelling}/w", server
+    assert not files.is_foreign(spelling)
+
+
+@pytest.mark.parametrize(
+    ("conf", "spelling", "other"),
+    [
+        (
+            {
+                **HOME,
+                "dfs.namenode.servicerpc-address.home.nn1": "127.0.0.1:8022",
+                "dfs.namenode.servicerpc-address.home.nn2": "127.0.0.2:8022",
+                "dfs.namenode.lifeline.rpc-address.home.nn1": "127.0.0.1:8050",
+            },
+            "hdfs://home",
+            "hdfs://127.0.0.1:8050",
+        ),
+        (
+            {"fs.defaultFS": "hdfs://127.0.0.1:8020", "dfs.namenode.servicerpc-address": "127.0.0.1:8022"},
+            "hdfs://127.0.0.1:8020",
+            "hdfs://127.0.0.2:8022",
+        ),
+        (
+            {**HOME, "dfs.namenode.rpc-address": "127.0.0.1:8020", "dfs.namenode.servicerpc-address": "127.0.0.1:8022"},
+            "hdfs://home",
+            "hdfs://127.0.0.3:8022",
+        ),
+        (
+            {
+                "fs.defaultFS": "hdfs://127.0.0.9",
+                "dfs.nameservices": "one",
+                "dfs.namenode.rpc-address.one": "127.0.0.1:8020",
+                "dfs.namenode.servicerpc-address.one": "127.0.0.1:8022",
+            },
+            "hdfs://127.0.0.1:8020",
+            "hdfs://127.0.0.9:8022",
+        ),
+    ],
+    ids=["of-a-nameservice", "of-the-default", "without-a-nameservice", "of-a-name-of-no-client"],
+)
+def test_the_service_address_of_a_namenode_is_its_hdfs(gateway, conf, spelling, other):
+    files = configured(gateway, **{**UNSET, **conf})
+    spelled_alike(files, spelling, "hdfs://127.0.0.1:8022", "hdfs://u@LocalHost:08022", "hdfs://127.0.0.1", spelling)
+    assert files.qualify(f"{other}/w") == f"{other}/w"
+    assert files.is_foreign(f"{other}/w")
+
+
+@pytest.mark.parametrize("order", ["home,alias", "alias,home"])
+@pytest.mark.parametrize("default", ["hdfs://home", "hdfs://alias", "hdfs://127.0.0.9:8020", "file:///"])
+@pytest.mark.parametrize("alias", ["127.0.0.1:8020", "localhost:8020"])
+def test_two_nameservices_with_one_namenode_are_one_hdfs(gateway, order, default, alias):
+    conf = {**HOME, **failover("alias"), "fs.defaultFS": default, "dfs.nameservices": order, "dfs.namenode.rpc-address.alias": alias}
+    files = configured(gateway, **{**UNSET, **conf})
+    spelling = default if default.endswith(("home", "alias")) else f"hdfs://{order.partition(',')[0]}"
+    spelled_alike(files, spelling, "hdfs://home", "hdfs://alias", "hdfs://ALIAS:8020", "hdfs://127.0.0.2", "hdfs://localhost")
+    spelled_alike(files, spelling, "webhdfs://home", "swebhdfs://alias", "webhdfs://127.0.0.1:9870", "webhdfs://127.0.0.2")
+
+
+@pytest.mark.parametrize("default", ["hdfs://127.0.0.1:8020", "hdfs://LocalHost", "hdfs://127.0.0.2:8020"])
+def test_a_default_file_system_by_address_is_its_nameservice(gateway, default):
+    files = configured(gateway, **{**UNSET, **HOME, "fs.defaultFS": default})
+    spelled_alike(files, default, default, "hdfs://home", "hdfs://home:8020", "hdfs://127.0.0.1", "hdfs://127.0.0.2:8020", "webhdfs://home")
+    spelled_alike(files, default, "webhdfs://127.0.0.1:9870", "webhdfs://localhost", "swebhdfs://127.0.0.2")
+    assert files.qualify("/w") == f"{default}/w"
+
+
+def test_a_nameservice_that_no_client_knows_by_its_name_is_spelled_by_an_address(gateway):
+    """Its name is a host's for a client of this configuration (DFSUtilClient.getNNAddress), but one with another means the nameservice."""
+    conf = {**HOME, "dfs.nameservices": "home,no-such-host.invalid,localhost", "dfs.internal.nameservices": "home,inner"}
+    conf.update(failover("inner"))
+    conf["dfs.namenode.rpc-address.no-such-host.invalid"] = "127.0.0.3:8020"
+    conf["dfs.namenode.rpc-address.inner"] = "127.0.0.4:8020"
+    # There is such a host, but it is no NameNode of the nameservice.
+    conf["dfs.namenode.rpc-address.localhost"] = "127.0.0.5:8020"
+    files = configured(gateway, **{**UNSET, **conf})
+    spelled_alike(files, "hdfs://127.0.0.3:8020", "hdfs://127.0.0.3", "hdfs://no-such-host.invalid", "hdfs://No-Such-Host.invalid:8020")
+    spelled_alike(files, "hdfs://127.0.0.3:8020", "webhdfs://127.0.0.3", "webhdfs://no-such-host.invalid:14000")
+    spelled_alike(files, "hdfs://127.0.0.4:8020", "hdfs://127.0.0.4", "hdfs://inner")
+    spelled_alike(files, "hdfs://127.0.0.5:8020", "hdfs://127.0.0.5")
+    spelled_alike(files, "hdfs://home", "hdfs://localhost")
+    assert files.is_foreign(files.qualify("hdfs://no-such-host.invalid:8021/w"))
+
+
+TWO_ADDRESSES = """
+import json, sys
+from types import SimpleNamespace
+from hivekeeper.cluster.driver import Driver
+from hivekeeper.cluster.files import HadoopFiles
+from hivekeeper.cluster.gateway import Gateway
+
+gateway = Gateway(Driver({"spark.master": "local[1]", "spark.driver.extraJavaOptions": sys.argv[1]}, "ERROR"))
+for key, value in json.loads(sys.argv[2]).items():
+    gateway.hadoop_conf.set(key, value)
+gateway.driver = SimpleNamespace(conf={})
+files = HadoopFiles(gateway)
+print(json.dumps([files.qualify(f"hdfs://{host}:8020/w") for host in json.loads(sys.argv[3])]))
+"""
+
+
+@pytest.mark.jvm
+def test_a_host_with_two_addresses_is_at_each_of_them(tmp_path):
+    hosts = [("two", 1), ("two", 2), ("other", 2), ("other", 3), ("third", 4), ("third", 5), ("alias", 5), ("alias", 6), ("else", 7)]
+    (tmp_path / "hosts").write_text("127.0.0.1 localhost\n" + "".join(f"127.0.0.{last} {name}\n" for name, last in hosts))
+    conf = {**HOME, **failover("far", "near"), "dfs.nameservices": "home,far,near", "dfs.namenode.rpc-address.home.nn1": "two:8020"}
+    conf.update({"dfs.namenode.rpc-address.home.nn2": "127.0.0.9:8020"})
+    conf.update({"dfs.namenode.rpc-address.far": "third:8020", "dfs.namenode.rpc-address.near": "alias:8020"})
+    asked = ["127.0.0.1", "127.0.0.2", "other", "127.0.0.4", "alias", "127.0.0.6", "near", "else"]
+    options = f"{FEW_ROWS} -Djdk.net.hosts.file={tmp_path}/hosts"
+    command = [sys.executable, "-c", TWO_ADDRESSES, options, json.dumps({**UNSET, **conf}), json.dumps(asked)]
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("HADOOP_CONF_DIR", None)
+    answer = subprocess.run(command, check=True, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, timeout=600).stdout
+    spelled = [names.server_of(place) for place in json.loads(answer.splitlines()[-1])]
+    assert spelled == ["hdfs://home"] * 3 + ["hdfs://far"] * 4 + ["hdfs://else:8020"]
 
 
 @pytest.fixture

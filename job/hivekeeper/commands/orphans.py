@@ -11,7 +11,7 @@ from hivekeeper import names
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_records
-from hivekeeper.errors import HivekeeperError, Refused
+from hivekeeper.errors import HivekeeperError
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.orphans import Orphan
@@ -19,7 +19,6 @@ from hivekeeper.ports import Cluster, FilesError, MetastoreRefused, MetastoreUna
 from hivekeeper.reasons import Reason
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.steps import orphans
-from hivekeeper.steps.observe import qualify_table
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +69,7 @@ class _Search:
     def look(self) -> None:
         cluster, database = self.context.cluster, self.database
         told = cluster.metastore.tables(database, selection.names_of_tables(cluster, database)).values()
-        tables = [_qualified(cluster, table) for table in told]
+        tables = [replace(table, location=cluster.files.qualify(table.location)) if table.location else table for table in told]
         known = {table.full_name for table in tables}
         self.found += orphans.find_backup_tables(tables, lambda name: name in known or exists(cluster, name))
         if database in self.homes and not cluster.files.is_foreign(self.homes[database]):
@@ -82,14 +81,6 @@ class _Search:
 
     def _look_in(self, table: Table) -> None:
         self.found += _orphans_in(self.context, table, self.at_home)
-
-
-def _qualified(cluster: Cluster, table: Table) -> Table:
-    """The table; without its location if that is on a server that must not be called."""
-    try:
-        return qualify_table(cluster.files, table)
-    except Refused:
-        return replace(table, location="")
 
 
 def exists(cluster: Cluster, name: str) -> bool:
@@ -106,9 +97,11 @@ def exists(cluster: Cluster, name: str) -> bool:
 
 
 def _orphans_in(context: Context, table: Table, at_home: AtHome) -> List[Orphan]:
-    """Of one table; none of one that is not fit, or whose records cannot be read: the commands on it say why."""
+    """Of one table; none of one that is not fit, whose server must not be called, or whose records cannot be read: the commands on it say
+    why.
+    """
     cluster = context.cluster
-    if not table.location or table.backup_of:
+    if table.backup_of or cluster.files.is_foreign(table.location):
         return []
     try:
         table, control = find_records(cluster, table, context.settings_for(table.full_name))

@@ -6,7 +6,7 @@ Pure. `steps/orphans.py` looks for them. Where it is not certain that a table wa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Collection, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Collection, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.codes import Coded
@@ -68,8 +68,13 @@ class Orphan:
     is_read: bool = True
 
 
-def explain_records(control: str, table_id: str, tables: Iterable[Table], database: str) -> Tuple[str, str]:
-    """Why a control directory belongs to no table, by the last table in its log; and what to do. `tables` are those of the database."""
+def explain_records(
+    control: str, table_id: str, tables: Iterable[Table], database: str, is_foreign: Callable[[str], bool]
+) -> Tuple[str, str]:
+    """Why a control directory belongs to no table, by the last table in its log; and what to do. `tables` are those of the database.
+
+    `is_foreign`: whether nothing can be moved to a location, because its server must not be called, or because it is none.
+    """
     name, _, created = table_id.rpartition("@")
     tables = list(tables)
     discard = (
@@ -78,9 +83,13 @@ def explain_records(control: str, table_id: str, tables: Iterable[Table], databa
     )
     for table in tables:
         if created.isdigit() and int(created) == table.create_time != 0:
+            where = f"at {table.location}" if table.location else "without a location"
+            why = f"{name} was {'moved' if table.full_name == name else 'renamed'}: it is {table.full_name} {where} now"
+            if is_foreign(table.location):
+                return why, "if its columns and its owner say so too: find out who gave it that location: its server is not configured here"
             home = ControlPaths.of(table.location, table.partitioned).top
             return (
-                f"{name} was {'moved' if table.full_name == name else 'renamed'}: it is {table.full_name} at {table.location} now",
+                why,
                 "if its columns and its owner say so too: "
                 f"hdfs dfs -mv {quoting.hdfs(control)} {quoting.hdfs(home)}, then: "
                 f"hivekeeper recover --table {quoting.shell(table.full_name)}",

@@ -14,7 +14,7 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Storage, Table
 from hivekeeper.ports import Cluster, MetastoreRefused
 from hivekeeper.runlog.run_files import is_inside, may_be_inside
-from hivekeeper.steps.observe import MOST_SERVERS, count_servers, qualify_table
+from hivekeeper.steps.observe import MOST_SERVERS, as_shown, count_servers
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _MARKS = (names.BACKUP_OF, names.BACKUP_NAME, names.SPARK_PROVIDER)
 @dataclass(frozen=True)
 class PartitionInside:
     """A partition whose directory is in some control directory, or may be, because it is a pattern. `backup_of`: its table is the backup
-    table of that one. `location` is without a server if not all could be asked for: then it may be on any.
+    table of that one. `location` is without a server if not all could be asked for: then it counts as one on a foreign server.
     """
 
     name: str
@@ -61,7 +61,8 @@ class Census:
     def tables_inside(self, top: str, own: Sequence[str]) -> Mapping[str, str]:
         """The directories of all tables below a directory, by name; but not of backup tables of `own`."""
         others = (table for table in self.tables() if table.backup_of not in own)
-        return {table.full_name: place for table in others for place in table.places if is_inside(place, top)}
+        shown = ((table.full_name, as_shown(self.cluster.files, place, top)) for table in others for place in table.places)
+        return {name: place for name, place in shown if is_inside(place, top)}
 
     def partitions_inside(self, top: str, own: Sequence[str], database: str) -> Mapping[str, str]:
         """The directories of all partitions below a directory, by `database.table/partition`; but not of backup tables of `own`.
@@ -74,11 +75,9 @@ class Census:
             self._partitions_ms = self.cluster.clock.monotonic_ms()
         if self._refusal is not None:
             raise self._refusal
-        tops = (top, _path_of(top))
         others = (one for one in self._partitions if one.backup_of not in own)
-        inside = (one for one in others if any(_is_shown(one, place, database) for place in tops))
-        # One that may be on any server keeps what lies here.
-        found = {one.name: one.location if names.server_of(one.location) else names.server_of(top) + one.location for one in inside}
+        shown = ((one.name, as_shown(self.cluster.files, one.location, top)) for one in others)
+        found = {name: place for name, place in shown if _is_shown(name, place, top, database)}
         unread = (table.full_name for table in self._unread if table.database == database and table.backup_of not in own)
         return {**found, **{f"{name}/(which cannot be read)": top for name in unread}}
 
@@ -141,7 +140,7 @@ class Census:
     def _qualified(self, found: Sequence[PartitionInside]) -> List[PartitionInside]:
         qualify = self.cluster.files.qualify
         if count_servers(one.location for one in found) > MOST_SERVERS:
-            # To look for each name would take all night. Whatever may be in a control directory by its path keeps what lies there.
+            # To look for each name would take all night.
             return [replace(one, location=_path_of(qualify(_path_of(one.location)))) for one in found]
         return [replace(one, location=qualify(one.location)) for one in found]
 
@@ -160,12 +159,12 @@ class Census:
             return ()
 
 
-def _is_shown(one: PartitionInside, top: str, database: str) -> bool:
+def _is_shown(name: str, place: str, top: str, database: str) -> bool:
     """Whether a partition shows something below a directory. A pattern that may lead there from above counts like a table that cannot be
     read.
     """
-    is_of_database = one.name.startswith(f"{database}.")
-    return may_be_inside(one.location, top) if is_of_database else is_inside(names.before_pattern(one.location), top)
+    is_of_database = name.startswith(f"{database}.")
+    return may_be_inside(place, top) if is_of_database else is_inside(names.before_pattern(place), top)
 
 
 def _path_of(location: str) -> str:
@@ -176,9 +175,5 @@ def _slim(cluster: Cluster, table: Table) -> Table:
     """What is asked of a table. Of a mark that is longer than any table's name its beginning, which names none."""
     marks = {key: table.parameters[key][: names.MOST_NAME] for key in _MARKS if key in table.parameters}
     paths = {key: cluster.files.qualify(path) for key, path in table.spark_paths.items()}
-    slim = replace(table.bare(), parameters=marks, storage=Storage("", "", "", paths))
-    try:
-        return qualify_table(cluster.files, slim)
-    except Refused:
-        # On a server that must not be called: no control directory that we may touch is there.
-        return replace(slim, location="")
+    location = cluster.files.qualify(table.location) if table.location else ""
+    return replace(table.bare(), location=location, parameters=marks, storage=Storage("", "", "", paths))

@@ -21,6 +21,7 @@ from hivekeeper.plan.backup_tables import lies_like_ours
 from hivekeeper.plan.unchanged import KnownUnit, is_unchanged
 from hivekeeper.ports import ALL, Cluster, Files, NoPermission
 from hivekeeper.reasons import Code, Reason
+from hivekeeper.runlog.run_files import may_be_inside
 from hivekeeper.steps.leftovers import find_staging, look_inside
 from hivekeeper.steps.timing import Step, timed
 
@@ -220,8 +221,20 @@ def find_units(cluster: Cluster, table: Table) -> Tuple[Unit, ...]:
 
 
 def find_lives(cluster: Cluster, table: Table) -> Mapping[str, str]:
-    """The directories of a table's units, by name."""
-    return {unit.name: unit.live for unit in find_units(cluster, table)}
+    """The directories of a table's units, by name; those in its control directory as shown there."""
+    top = ControlPaths.of(table.location, table.partitioned).top
+    return {unit.name: as_shown(cluster.files, unit.live, top) for unit in find_units(cluster, table)}
+
+
+def as_shown(files: Files, place: str, top: str) -> str:
+    """A place (qualified) as it counts where something in a control directory may be deleted. On a server that nobody configured its path
+    alone decides: that may be another name of our own server, which this machine cannot find.
+    """
+    server = names.server_of(place)
+    if top.startswith(f"{server}/"):
+        return place
+    here = names.server_of(top) + place[len(server) :]
+    return here if may_be_inside(here, top) and files.is_foreign(place) else place
 
 
 def qualify_all(files: Files, table: Table, partitions: Iterable[Partition]) -> Tuple[str, ...]:

@@ -78,8 +78,10 @@ def _look_through(cluster: Cluster, home: str, tables: Sequence[Table]) -> Tuple
 
 
 def _find_parents(cluster: Cluster, tables: Sequence[Table]) -> Set[str]:
-    """The directories that tables lie in. One that lies inside a table itself, whose partitions may be a million, is left out."""
-    parents = {names.parent(table.location) for table in tables}
+    """The directories that tables lie in, but on servers that must not be called. One that lies inside a table itself, whose partitions may
+    be a million, is left out.
+    """
+    parents = {names.parent(table.location) for table in tables if not cluster.files.is_foreign(table.location)}
     places = set(cluster.metastore.table_locations().values()) if parents else set()
     inside = {parent for parent in parents if not places.isdisjoint(names.with_above(parent))}
     if inside:
@@ -205,7 +207,7 @@ def _describe(
         unfinished = find_unfinished(cluster, control, history)
     except (HivekeeperError, FilesError) as error:
         return Orphan(OrphanKind.RECORDS, control.top, "", f"its records were not read: {error}", "look at them by hand", is_read=False)
-    why, then = explain_records(control.top, history.table_id, tables, database)
+    why, then = explain_records(control.top, history.table_id, tables, database, cluster.files.is_foreign)
     if unfinished:
         why += f". Run {unfinished[0]} was interrupted: rows that readers miss may be there alone"
     backups = [backup for backup in retention.list_backups(history) if backup.effects]

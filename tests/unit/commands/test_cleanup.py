@@ -85,6 +85,37 @@ def test_a_backup_that_a_partition_shows_is_kept_and_the_others_go(desk, world):
     assert world.rows_of(desk.table) == before
 
 
+UNKNOWN = "hdfs://name-of-nn-that-is-not-found:8020"
+
+
+def by_unknown_name(place):
+    return UNKNOWN + place[len(names.server_of(place)) :]
+
+
+@pytest.mark.parametrize("when", ["before", "during", "killed"])
+def test_a_backup_that_a_partition_shows_by_a_name_of_the_server_that_is_not_found_is_kept(desk, world, when):
+    desk.compact()
+    held = world.rows_below(retired(desk, 2))
+
+    def point():
+        show(desk, "dt=9", by_unknown_name(retired(desk, 2)))
+        # Of another directory with the same name nothing is said.
+        show(desk, "dt=8", f"{UNKNOWN}/elsewhere/.hivekeeper/{retired(desk, 1).partition('/.hivekeeper/')[2]}")
+
+    if when == "during":
+        meanwhile(desk, point)
+    elif when == "killed":
+        desk.kill_before(["rename_exact", "held/u00002"], desk.cleanup)
+        point()
+    else:
+        point()
+    result = desk.recover() if when == "killed" else desk.cleanup()
+    if when != "killed":
+        assert kept_units(result) == {"dt=2": "the partition dt=9 lies in it, or around it"}
+    assert world.rows_below(retired(desk, 2)) == held
+    assert world.files.namespace.find(retired(desk, 1)) is None
+
+
 def point_into(desk, place):
     show(desk, "dt=9", place)
     return lambda: desk.world.catalog.partitions[desk.table].pop("dt=9")

@@ -482,6 +482,32 @@ def test_old_files_in_which_partitions_on_many_servers_may_lie_by_their_paths_st
     assert [file for file in backups_in(desk, top) if effect.place in file]
 
 
+@pytest.mark.parametrize("server", ["hdfs://name-of-nn-that-is-not-found:8020", "webhdfs://gateway:14000"])
+@pytest.mark.parametrize("who", ["a partition", "a table", "a table of spark"])
+def test_old_files_that_somebody_shows_by_a_name_of_the_server_that_is_not_found_stay(desk, top, server, who):
+    effect = desk.log().standing[0]
+    drop_and_mark(desk)
+    place = server + names.join(top, effect.place)[len(names.server_of(top)) :]
+    rescue = a_table(["dt"] if who == "a partition" else [], name="rescue", location="hdfs://nn/warehouse/fin/rescue", create_time=88)
+    rescue = {"a partition": rescue, "a table": replace(rescue, location=place), "a table of spark": of_spark(rescue, place)}[who]
+    desk.world.catalog.add_table(replace(rescue, database="fin"), [a_partition("dt=1", place)] if rescue.partitioned else [])
+    result = clean(desk)
+    assert [path for path in backups_in(desk, top) if effect.place in path]
+    assert records(result).state in (OrphanState.KEPT, OrphanState.DISCARDED)
+
+
+def test_old_files_go_though_somebody_shows_others_of_that_path_on_a_server_that_is_known(desk, top, monkeypatch):
+    effect = desk.log().standing[0]
+    drop_and_mark(desk)
+    is_foreign = FakeFiles.is_foreign
+    monkeypatch.setattr(FakeFiles, "is_foreign", lambda self, place: not place.startswith("hdfs://away/") and is_foreign(self, place))
+    place = "hdfs://away" + names.join(top, effect.place)[len(names.server_of(top)) :]
+    rescue = a_table(["dt"], name="rescue", location="hdfs://nn/warehouse/fin/rescue", create_time=88)
+    desk.world.catalog.add_table(replace(rescue, database="fin"), [a_partition("dt=1", place)])
+    clean(desk)
+    assert not [path for path in backups_in(desk, top) if effect.place in path]
+
+
 @pytest.mark.parametrize("place", ["{top}/ru*/*/retired/*", "{top}*/runs/*/retired/*", "{beside}/*/runs/*/retired/*"])
 def test_old_files_that_a_partition_at_a_pattern_may_show_stay(desk, top, place):
     drop_and_mark(desk)

@@ -82,6 +82,17 @@ def test_of_a_table_that_was_renamed_it_says_where_the_records_belong(desk):
     assert f"hdfs dfs -mv {control.top} {home}" in records.next
 
 
+@pytest.mark.parametrize("location", ["hdfs://silent:2121/x/moved", "//silent/x", ""])
+def test_nothing_is_to_be_moved_to_a_server_that_is_not_known(desk, location):
+    table = desk.world.table(desk.table)
+    drop(desk)
+    desk.world.catalog.add_table(replace(table, name="moved", location=location), [])
+    (records,) = [one for one in find(desk) if one.kind is OrphanKind.RECORDS]
+    assert f"it is sales.moved {f'at {location}' if location else 'without a location'} now" in records.why
+    assert records.next.startswith("if its columns and its owner say so too: ")
+    assert "-mv" not in records.next
+
+
 def test_a_table_created_again_elsewhere_is_told_apart(desk):
     table = desk.world.table(desk.table)
     drop(desk)

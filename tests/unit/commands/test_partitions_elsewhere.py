@@ -136,6 +136,15 @@ def test_partitions_in_control_directories_on_many_servers_keep_what_lies_there_
     assert not foreign(asked)
 
 
+def test_a_partition_in_a_control_directory_on_an_unknown_server_keeps_what_lies_there_by_its_path(desk):
+    control = "/warehouse/sales/gone/.hivekeeper"
+    locations = [f"hdfs://silent:2121{control}/runs", f"hdfs://silent:2121{control}-other/runs", f"//silent{control}/x"]
+    for number, location in enumerate(locations):
+        desk.world.catalog.add_partition(desk.table, a_partition(f"dt={number}", location))
+    census = Census(desk.world.cluster)
+    assert census.partitions_inside(f"hdfs://nn{control}", [], "sales") == {"sales.events/dt=0": f"hdfs://nn{control}/runs"}
+
+
 @pytest.mark.parametrize("command", ["analyze", "compact"])
 def test_the_directories_above_partitions_do_not_take_the_drivers_memory(desk, monkeypatch, command):
     """In the metastore a location of 4,000 characters costs nothing; all above it have 4 MB of names."""

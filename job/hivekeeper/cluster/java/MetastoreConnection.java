@@ -32,6 +32,7 @@ public class MetastoreConnection {
   private static final int TABLES_AT_ONCE = 500;
 
   final HiveConf conf;
+  private final Locations locations;
   IMetaStoreClient client;
 
   /** Like Spark's own Hive client: hive-site.xml first, then everything in the session's configuration. */
@@ -42,6 +43,7 @@ public class MetastoreConnection {
       conf.set((String) entry.getKey(), (String) entry.getValue());
     }
     if (conf.get("javax.jdo.option.ConnectionURL", "").startsWith("jdbc:derby:")) prepareForDerby(hadoop);
+    locations = new Locations(conf);
   }
 
   /** Spark creates the schema of an embedded Derby on first use; if we come first, the same happens here. */
@@ -107,7 +109,7 @@ public class MetastoreConnection {
   /** A location on a file system unknown to this client is left unchanged: no location of this run can equal it. */
   String qualify(String location) {
     try {
-      return Locations.qualify(conf, location);
+      return locations.spell(location);
     } catch (Exception unknown) {
       return location;
     }
