@@ -142,6 +142,7 @@ class Code(Coded):
     SNAPSHOTTABLE = Topic.UNITS, Exit.REFUSED, "snapshots can be made of the directory itself, and would stay with the old files", _WHERE
     OWN_QUOTA = Topic.UNITS, Exit.REFUSED, "the directory has a quota of its own, which would stay with the old files", _WHERE
     OUTSIDE_TABLE = Topic.UNITS, Exit.REFUSED, "the partition lies outside the table's directory: its files may be somebody else's", _WHERE
+    TOO_DEEP = Topic.UNITS, Exit.REFUSED, "the partition lies more than 50 levels below the table's directory", _WHERE
     IN_CONTROL_DIRECTORY = (
         Topic.UNITS,
         Exit.REFUSED,

@@ -39,6 +39,8 @@ ACID_DIRECTORIES = ("base_", "delta_", "delete_delta_")
 # What other engines have beside their files, and the directory in which Iceberg has those.
 _FOREIGN = frozenset([*FOREIGN_LOGS, "data", ".hoodie_partition_metadata", "_orc_acid_version"])
 
+# Of a unit below its table: before each swap, every directory between is looked at twice, the second time within milliseconds.
+MOST_LEVELS = 50
 # Of hidden entries above one unit, which are listed before each swap. A healthy table has a handful, or a few in each directory.
 MOST_HIDDEN = 10_000
 # Of a unit's markers. A swap makes each again beside the output, one call after the other.
@@ -143,6 +145,9 @@ def refuse_unit(table: Table, unit: Unit) -> Optional[Reason]:
         return _refuse_reserved(unit.live, "leave it out with --where")
     if names.is_in_control(unit.live[len(table.location.rstrip("/")) + 1 :]):
         return _refuse_control(unit.live, "the partition")
+    levels = unit.live.count("/") - table.location.count("/")
+    if levels > MOST_LEVELS:
+        return Reason(Code.TOO_DEEP, f"it lies {levels} levels below the table's directory", "leave it out with --where")
     return None
 
 

@@ -23,6 +23,8 @@ TABLES_AT_ONCE = 1000
 MOST_AGE_OF_TABLES_MS = 60_000
 # Like the locations of tables (`ports.Metastore.locations_below`): reading all partitions of a metastore may take many minutes.
 MOST_AGE_OF_PARTITIONS_MS = 3_600_000
+# Stands for those of a database that may not be read.
+ALL_TABLES = "*"
 _MARKS = (names.BACKUP_OF, names.BACKUP_NAME, names.SPARK_PROVIDER)
 
 
@@ -85,17 +87,28 @@ class Census:
         return read_ms is None or self.cluster.clock.monotonic_ms() - read_ms > most_ms
 
     def _read_tables(self) -> List[Table]:
-        metastore = self.cluster.metastore
+        """Raises MetastoreRefused if that is all that the metastore does: whoever owns a database can close it, but not those of others."""
         found: List[Table] = []
-        for database in metastore.databases():
+        refused: Optional[MetastoreRefused] = None
+        for database in self.cluster.metastore.databases():
             try:
-                inside = metastore.table_names(database)
-            except KeyError:
-                # It was dropped since it was listed.
-                continue
-            for start in range(0, len(inside), TABLES_AT_ONCE):
-                found += self._read_some(database, inside[start : start + TABLES_AT_ONCE])
+                found += self._read_database(database)
+            except MetastoreRefused as refusal:
+                log.warning("step=read-tables refused database=%s reason=%r", database, str(refusal))
+                refused = refused or refusal
+                found.append(Table.without_definition(database, ALL_TABLES, str(refusal)))
+        if refused and all(table.name == ALL_TABLES for table in found):
+            raise refused
         return found
+
+    def _read_database(self, database: str) -> List[Table]:
+        try:
+            inside = self.cluster.metastore.table_names(database)
+        except KeyError:
+            # It was dropped since it was listed.
+            return []
+        portions = (inside[start : start + TABLES_AT_ONCE] for start in range(0, len(inside), TABLES_AT_ONCE))
+        return [table for some in portions for table in self._read_some(database, some)]
 
     def _read_some(self, database: str, wanted: Sequence[str]) -> Iterable[Table]:
         found = self._read_slim(database, wanted)

@@ -24,6 +24,8 @@ from hivekeeper.steps.run_directory import Run, read_clock, recent_time, require
 MOST_MS_BETWEEN_CHECK_AND_RENAME = 100
 MOST_CHECKS = 10
 MOST_GLANCES = 20
+# Of one unit. Where one takes too long, the next one does too, as a rule, and a table may have ten thousand units.
+MOST_MS_OF_CHECKS = 5000
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,10 @@ class Checked:
 def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
     """Repeat step 4 until its result is recent enough: by listings, or by ids and times if listing takes too long."""
     clock = run.cluster.clock
-    for _ in range(MOST_CHECKS):
+    end_ms = clock.monotonic_ms() + MOST_MS_OF_CHECKS
+    for nth in range(MOST_CHECKS):
+        if nth and clock.monotonic_ms() > end_ms:
+            break
         checked = check(run, unit, incoming, recent_time)
         # What a join took is known by its blocks afterwards, not by the time of its directory, which the one before has just changed.
         needs_time = unit.join is None or not _is_recent(run, checked)
@@ -59,6 +64,8 @@ def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
                 break
             if clock.monotonic_ms() - began_ms <= MOST_MS_BETWEEN_CHECK_AND_RENAME:
                 return checked
+            if clock.monotonic_ms() > end_ms:
+                break
     what = f"it keeps changing, or the file system needs more than {MOST_MS_BETWEEN_CHECK_AND_RENAME} ms for one check"
     return replace(checked, why=Reason(Code.KEEPS_CHANGING, what))
 
