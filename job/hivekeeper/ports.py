@@ -90,6 +90,12 @@ class NoPermission(FilesError):
     code = Code.NO_PERMISSION
 
 
+class ForeignTrash(NoPermission):
+    """What goes to this user's trash would be in the hands of others; nothing was moved."""
+
+    code = Code.TRASH_NOT_OURS
+
+
 class NotPossible(FilesError):
     """The file system does not do this with these files, or at all; nothing was changed."""
 
@@ -256,8 +262,9 @@ class Files(Protocol):
     def move_to_trash(self, path: str) -> bool:
         """Move a directory to the user's trash, by the file system's own policy (fs.trash.interval, encryption zones).
 
-        Returns False if the trash is switched off; nothing was changed then. Raises SourceMissing, and FilesUnavailable if the
-        trash cannot be created. Not atomic if the trash is on another file system.
+        Returns False if the trash is switched off; nothing was changed then. Raises SourceMissing, FilesUnavailable if the trash cannot
+        be created, and ForeignTrash if the user's trash, or a directory in it on the way, belongs to another user or is open for others
+        to write to. Not atomic if the trash is on another file system.
         """
 
     def read_pieces(self, file: FileInfo) -> Iterator[str]:

@@ -305,6 +305,13 @@ class Code(Coded):
         "give that partition a directory of its own with a copy of the files, or drop it; then run cleanup again",
     )
     TRASH_OFF = Topic.BACKUPS, None, "the trash is switched off on this cluster (`fs.trash.interval`)", "set `discard: delete`"
+    TRASH_NOT_OURS = (
+        Topic.BACKUPS,
+        None,
+        "the trash of this user, or a directory in it, belongs to another user or is open for others to write to, who could read or take "
+        "what goes there; in an encryption zone anybody may make it before this user does",
+        "find out who made it, and have an administrator move it away; then run cleanup again, or set `discard: delete`",
+    )
     NOT_TO_TRASH = (
         Topic.BACKUPS,
         None,

@@ -24,7 +24,7 @@ from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.errors import Refused
 from hivekeeper.model import FileRights, Guard, Snapshot, StageBatch, StageOutput, StageUnit, Ties
-from hivekeeper.ports import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, SourceReplaced, TargetExists
+from hivekeeper.ports import FilesUnavailable, ForeignTrash, LockHeld, NoPermission, NoSpace, SourceMissing, SourceReplaced, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.steps.observe import qualify_table
 from support.builders import a_table
@@ -1010,13 +1010,74 @@ def test_what_goes_to_the_trash_is_what_lies_in_the_directory_whose_lock_is_held
     assert sorted(texts_below(files_world, trash.place_of(f"{top}/runs")).values()) == ["ours", "theirs"]
 
 
+@pytest.mark.parametrize("locked", [True, False])
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o1777])
+@pytest.mark.parametrize("depth", [0, 1, -1])
+def test_nothing_goes_to_a_trash_that_others_may_write_to(files_world, trash, depth, mode, locked):
+    client, writer, top = trash.client(True), files_world.writer, files_world.path("top")
+    lock = client.hold(f"{top}/_lock", "us") if locked else None
+    for name in ("first", "second"):
+        writer.add(f"{top}/runs/{name}/f", name)
+    assert client.move_to_trash(f"{top}/runs/first")
+    # The trash itself; in it that of today; what is around the first one there.
+    root = names.parent(trash.current)
+    opened = {0: root, 1: trash.current, -1: trash.place_of(f"{top}/runs")}[depth]
+    before = client.stat(opened).mode
+    client.guard({opened: Guard(mode)})
+    try:
+        with pytest.raises(ForeignTrash) as refused:
+            client.move_to_trash(f"{top}/runs/second")
+        assert opened in str(refused.value)
+        assert ".reserved" not in str(refused.value)
+        assert texts_below(files_world, f"{top}/runs") == {"second/f": "second"}
+    finally:
+        client.guard({opened: Guard(before)})
+    assert client.move_to_trash(f"{top}/runs/second")
+    assert texts_below(files_world, trash.place_of(f"{top}/runs")) == {"first/f": "first", "second/f": "second"}
+    if lock:
+        lock.release()
+
+
+@pytest.mark.parametrize(("mode", "is_fixed"), [(0o777, False), (0o1777, True), (0o755, True)])
+def test_a_trash_is_used_in_a_home_where_others_may_write_if_they_cannot_exchange_it(files_world, trash, mode, is_fixed):
+    """On HDFS it is found by its id, so it does not matter what they can rename."""
+    files_world.skip_on("fake", "it looks at no homes")
+    client, top, home = trash.client(True), files_world.path("top"), names.parent(names.parent(trash.current))
+    lock = client.hold(f"{top}/_lock", "us")
+    files_world.writer.add(f"{top}/u/f", "x")
+    before = client.stat(home).mode
+    client.guard({home: Guard(mode)})
+    try:
+        if is_fixed or files_world.kind == "hdfs":
+            assert client.move_to_trash(f"{top}/u")
+        else:
+            with pytest.raises(ForeignTrash, match=home):
+                client.move_to_trash(f"{top}/u")
+            assert texts_below(files_world, f"{top}/u") == {"f": "x"}
+            # For what the fixture deletes.
+            files_world.files.make_directory(trash.place_of(files_world.root))
+    finally:
+        client.guard({home: Guard(before)})
+    lock.release()
+
+
+def test_the_directories_of_the_trash_are_for_its_user_alone(files_world, trash):
+    writer, directory = files_world.writer, files_world.path("t", "a b=%20", "u")
+    writer.add(f"{directory}/f", "x")
+    assert trash.client(True).move_to_trash(directory)
+    above = [trash.place_of(names.parent(directory))]
+    while above[-1] != trash.place_of(files_world.root):
+        above.append(names.parent(above[-1]))
+    assert {path: files_world.files.stat(path).mode for path in above} == dict.fromkeys(above, 0o700)
+
+
 def test_a_trash_that_cannot_be_made_is_an_error_and_not_taken_for_one_that_is_off(files_world, trash, request, tmp_path):
     files_world.skip_on("fake", "its trash can always be made")
     files_world.skip_on("hdfs", "its trash can always be made by its user")
     files_world.writer.add(files_world.path("t", "f"), "x")
     system = request.getfixturevalue("gateway").jvm.java.lang.System
     system.setProperty("user.home", f"{tmp_path}/{'longer than a name may be' * 20}")
-    with pytest.raises(FilesUnavailable, match="could not be moved to the trash"):
+    with pytest.raises(FilesUnavailable, match="File name too long"):
         trash.client(True).move_to_trash(files_world.path("t"))
     assert texts_below(files_world, files_world.path("t")) == {"f": "x"}
 

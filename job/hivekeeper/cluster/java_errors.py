@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from hivekeeper.ports import (
     FilesError,
     FilesUnavailable,
+    ForeignTrash,
     MetastoreNoTicket,
     MetastoreRefused,
     MetastoreUnavailable,
@@ -116,6 +117,7 @@ _OF_FILES: Dict[str, Type[FilesError]] = {
     "NoSuchFileException": SourceMissing,
     "ParentNotDirectoryException": SourceMissing,
     "InvalidPathHandleException": SourceReplaced,
+    "ForeignTrash": ForeignTrash,
     "UnsupportedOperationException": NotPossible,
     "AccessControlException": NoPermission,
     # Of Ranger's plugin in the NameNode, for a path that a policy denies.

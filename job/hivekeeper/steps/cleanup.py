@@ -15,7 +15,7 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import FileInfo
 from hivekeeper.names import RunId
 from hivekeeper.plan.retention import find_shown, why_needed, why_shown
-from hivekeeper.ports import FilesError, MetastoreUnavailable, NoPermission
+from hivekeeper.ports import FilesError, ForeignTrash, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -38,7 +38,7 @@ MOST_AGE_OF_LIVES_MS = 60_000
 LONGEST_REST_MS = 1000
 
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
-
+NOT_OUR_TRASH = "find out who made that, and have it moved away; then run cleanup again, or set discard: delete to delete at once"
 
 # Asks for the directories that no backup may lie in or around, by partition.
 AskLives = Callable[[], Mapping[str, str]]
@@ -246,8 +246,8 @@ def _go_on(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
 def _discard_held(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
     source, held, doomed = _places(run, unit)
     why, late = find_objection(run, unit, held)
-    if not why and to_trash and not run.files.move_to_trash(held):
-        why = Reason(Code.TRASH_OFF, NO_TRASH)
+    if not why and to_trash:
+        why = _move_to_trash(run, held)
     if why:
         run.files.rename_exact(held, source)
         return UnitResult(unit, Outcome.KEPT, late_files=late, why=why)
@@ -255,6 +255,14 @@ def _discard_held(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
         run.files.rename_exact(held, doomed)
         run.files.delete_tree(doomed)
     return UnitResult(unit, Outcome.DISCARDED, late_files=late)
+
+
+def _move_to_trash(run: Run, held: str) -> Optional[Reason]:
+    """Why it could not be moved there, and is where it was; None if it is in the trash."""
+    try:
+        return None if run.files.move_to_trash(held) else Reason(Code.TRASH_OFF, NO_TRASH)
+    except ForeignTrash as error:
+        return Reason(error.code, str(error), NOT_OUR_TRASH, "its old files stay in the backup")
 
 
 def find_objection(run: Run, unit: PlannedUnit, held: str) -> Tuple[Optional[Reason], Tuple[str, ...]]:

@@ -33,6 +33,7 @@ from hivekeeper.ports import (
     ANY_LENGTH,
     NO_IDS,
     FilesUnavailable,
+    ForeignTrash,
     LockHeld,
     NoPermission,
     NoSpace,
@@ -726,8 +727,17 @@ class FakeFiles:
         now = self.namespace.now()
         while self.namespace.find(target) is not None:
             target, now = f"{wanted}{now}", now + 1
-        self.namespace.make_directory(names.parent(target))
+        self._require_own_trash(names.parent(target))
+        self._make_directory(names.parent(target))
         self.namespace.rename(self._exact(path), target)
+
+    def _require_own_trash(self, directory: str) -> None:
+        """All that exists from the user's trash down to there is this user's alone to write to."""
+        while f"{directory}/".startswith(f"{names.parent(TRASH)}/"):
+            node = self.namespace.find(directory)
+            if node is not None and (node.attributes.owner != self.user or node.mode & 0o022 or not node.is_dir):
+                raise ForeignTrash(f"{directory}: not the user's own")
+            directory = names.parent(directory)
 
     def _make_directory(self, path: str) -> None:
         """Creates each missing directory for its owner alone."""

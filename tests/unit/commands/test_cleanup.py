@@ -25,7 +25,7 @@ from support.builders import PARQUET, a_partition, a_table
 from support.contexts import a_context
 from support.counting import Counting
 from support.desk import EVERYTHING, DatedDesk, Desk, outcomes
-from support.fakes.files import TRASH, Killed
+from support.fakes.files import TRASH, Killed, parts
 from support.fakes.rows import DataFile
 from support.world import World
 
@@ -584,6 +584,49 @@ def test_with_the_trash_switched_off_nothing_is_deleted_and_the_reason_is_given(
     assert [path for path in world.picture() if "/retired/" in path] == files
     assert desk.rollback().code is Exit.DONE
     assert world.rows_of(desk.table) == rows
+
+
+def open_for_others(world, directory, **changed):
+    """Another user has made it; or what `changed` says."""
+    world.files.namespace.make_directory(directory)
+    node = world.files.namespace.directory(directory)
+    node.attributes = replace(node.attributes, **changed or {"owner": "loader"})
+
+
+@pytest.mark.parametrize("changed", [{"owner": "loader"}, {"mode": 0o770}, {"mode": 0o707}], ids=str)
+@pytest.mark.parametrize("below", ["", "/Current", "/Current{root}"])
+def test_nothing_goes_to_a_trash_that_is_in_the_hands_of_others(desk, world, below, changed):
+    desk.compact()
+    open_for_others(world, names.parent(TRASH) + below.format(root="/" + names.join(*parts(desk.control.top))), **changed)
+    rows, files = world.rows_of(desk.table), [path for path in world.picture() if "/retired/" in path]
+    world.add_file(f"{retired(desk, 1)}/late.parquet", ["late"])
+    result = desk.cleanup(how="trash")
+    assert result.code is Exit.PARTIAL
+    kept = dict(unit for one in result.tables[0].backups for unit in one.kept_units)
+    assert {name: (why.code, why.state) for name, why in kept.items()} == dict.fromkeys(
+        UNITS, (Code.TRASH_NOT_OURS, "its old files stay in the backup")
+    )
+    # What came late goes to live all the same.
+    assert result.tables[0].backups[0].late_files == ("late.parquet",)
+    assert [path for path in world.picture() if "/retired/" in path] == files
+    assert not [path for path in world.picture() if path.startswith(names.parent(TRASH))]
+    assert world.rows_of(desk.table) == rows + Counter(["late"])
+    # And whoever does not want to wait for an administrator:
+    assert desk.cleanup().code is Exit.DONE
+
+
+def test_a_trash_that_others_take_between_two_units_gets_no_more(desk, world):
+    desk.compact()
+
+    def act(what):
+        if what.startswith("move_to_trash") and "/held/u00002" in what:
+            open_for_others(world, names.join(TRASH, *parts(names.parent(what.split()[1]))))
+
+    world.files.before_step = act
+    result = desk.cleanup(how="trash")
+    assert result.code is Exit.PARTIAL
+    assert set(kept_units(result)) == {"dt=2", "dt=3"}
+    assert {names.base(names.parent(path)) for path in world.picture() if path.startswith(TRASH)} == {"u00001"}
 
 
 # ---- other kinds of backups, other tables

@@ -15,7 +15,7 @@ import org.apache.hadoop.security.AccessControlException;
 
 /** Creates and deletes directories, and deletes files. */
 public class Directories {
-  private static final FsPermission OWNER_ONLY = new FsPermission((short) 0700);
+  static final FsPermission OWNER_ONLY = new FsPermission((short) 0700);
 
   private final Configuration conf;
 
@@ -102,35 +102,37 @@ public class Directories {
     }
   }
 
-  /** False if the trash is switched off. `exact`: the same directory by a path that begins with an id, or the same path. */
+  /**
+   * False if the trash is switched off. `exact`: the same directory by a path that begins with an id, or the same path. Raises ForeignTrash if
+   * what goes there would not be this user's alone.
+   */
   public boolean moveToTrash(String text, String exact) throws IOException {
     Place place = Place.of(conf, text);
     place.requireReal();
-    Path source = exact.equals(text) ? place.real : new Path(exact);
+    boolean hasIds = place.isHdfs() && !exact.equals(text);
+    Path source = hasIds ? new Path(exact) : place.real;
     place.fs.getFileStatus(source);
     Configuration asked = trashConf(place);
     if (!new Trash(place.fs, asked).isEnabled()) return false;
-    boolean isMoved = source == place.real ? Trash.moveToAppropriateTrash(place.fs, source, conf) : moveExactly(place, source, asked);
-    // Trash itself also returns false if its directory cannot be created.
-    if (!isMoved) throw new IOException(text + ": could not be moved to the trash");
+    Path current = TrashPolicy.getInstance(asked, place.fs).getCurrentTrashDir(place.real);
+    Path target = Path.mergePaths(current, place.real);
+    Path around = new OwnTrash(place, hasIds).open(current.getParent(), target.getParent());
+    if (place.isHdfs()) {
+      moveInto(place.hdfs(), source, Path.mergePaths(around, new Path("/" + target.getName())));
+      return true;
+    }
+    if (!Trash.moveToAppropriateTrash(place.fs, source, conf)) throw new IOException(text + ": could not be moved to the trash");
     return true;
   }
 
-  /** Like TrashPolicyDefault, which would put it below the id. */
-  private static boolean moveExactly(Place place, Path exact, Configuration asked) throws IOException {
-    DistributedFileSystem hdfs = place.hdfs();
-    Path target = Path.mergePaths(TrashPolicy.getInstance(asked, hdfs).getCurrentTrashDir(place.real), place.real);
-    try {
-      if (!hdfs.mkdirs(target.getParent(), OWNER_ONLY)) return false;
-    } catch (IOException inTheWay) {
-      return false;
-    }
+  /** Like TrashPolicyDefault, which knows no directories by ids. */
+  private static void moveInto(DistributedFileSystem hdfs, Path source, Path target) throws IOException {
     Path free = target;
     Options.Rename[] toTrash = {Options.Rename.TO_TRASH};
     for (long now = System.currentTimeMillis(); ; now++) {
       try {
-        hdfs.rename(exact, free, toTrash);
-        return true;
+        hdfs.rename(source, free, toTrash);
+        return;
       } catch (FileAlreadyExistsException taken) {
         free = target.suffix(String.valueOf(now));
       }

@@ -52,6 +52,11 @@ class Place {
     return place;
   }
 
+  /** Another path on the same file system. */
+  Place beside(Path other) {
+    return new Place(fs, other, other);
+  }
+
   /** The same on HDFS, by the id of what is there, so that nobody can put another one there. In a snapshot an id is that of the present. */
   Place byId(long fileId) {
     boolean isInSnapshot = isHdfs() && (real.toUri().getPath() + "/").contains("/.snapshot/");

@@ -22,6 +22,7 @@ import org.apache.hadoop.security.UserGroupInformation;
 public class Rights {
   /** With an extended ACL the group bits are its mask: without w in it, only the owner can write. */
   private static final int WRITE_OF_OTHERS = 0022;
+  static final int STICKY = 01000;
 
   private final Configuration conf;
   private int mostListed = 1000000;
@@ -125,7 +126,7 @@ public class Rights {
   /** `place` is the entry itself or its directory, `real` is the entry. */
   private static void addExposed(List<Object> found, Place place, FileEntry entry, Path real) throws IOException {
     boolean ours = isOurs(place, entry, real);
-    if (ours && (entry.mode & WRITE_OF_OTHERS) == 0) return;
+    if (ours && !mayOthersWrite(entry)) return;
     Exposed exposed = new Exposed();
     exposed.path = real.equals(place.real) ? place.path.toString() : place.path + "/" + entry.name;
     exposed.isDir = entry.isDir;
@@ -133,7 +134,7 @@ public class Rights {
     exposed.group = entry.group;
     exposed.mode = entry.mode;
     exposed.isOurs = ours;
-    if ((entry.mode & WRITE_OF_OTHERS) != 0) exposed.acl = Attributes.aclOf(place.fs, place.fs.getFileStatus(real));
+    if (mayOthersWrite(entry)) exposed.acl = Attributes.aclOf(place.fs, place.fs.getFileStatus(real));
     found.add(exposed);
   }
 
@@ -158,7 +159,11 @@ public class Rights {
     return exact.equals(place.real) ? directory : exact.toString();
   }
 
-  private static boolean isOurs(Place place, FileEntry entry, Path real) throws IOException {
+  static boolean mayOthersWrite(FileEntry entry) {
+    return (entry.mode & WRITE_OF_OTHERS) != 0;
+  }
+
+  static boolean isOurs(Place place, FileEntry entry, Path real) throws IOException {
     return place.isLocal() ? LocalFiles.isOurs(real) : currentUser().equals(entry.owner);
   }
 
