@@ -153,9 +153,11 @@ def doubt_drop(ids: Collection[str], database: str, tables: Iterable[Table]) -> 
     """
     if not all(map(_created, ids)):
         return Doubt(UNDATED, is_sign=False)
+    tables = list(tables)
     why = why_perhaps_there(ids, tables)
     if why:
-        return Doubt(why, is_sign=True)
+        # That the metastore does not tell of a table, today, is none.
+        return Doubt(why, is_sign=bool(_find_of_same_second(ids, tables)))
     others = sorted(name for name in names_of(ids) if name.partition(".")[0] != database)
     return Doubt(f"its log is about {others[0]}, which is not in the database {database}", is_sign=False) if others else None
 
@@ -167,15 +169,20 @@ def why_perhaps_there(ids: Collection[str], tables: Iterable[Table]) -> str:
     """Why one of these tables may still be there, under whatever name and in any database; "" if none is. `tables`: all there are."""
     if not all(map(_created, ids)):
         return UNDATED
-    times, known = set(map(_created, ids)), False
-    for table in tables:
-        known = True
-        if table.create_time in times:
-            return f"{table.full_name} was created in the same second: it may be that table, renamed or moved"
-        if table.unreadable and not table.create_time:
-            return f"the metastore does not say when {table.full_name} was created: it may be that table"
-    # That of a test, or an empty one after a failed restore.
-    return "" if known else "the metastore has no table at all: is it the right one?"
+    tables = list(tables)
+    if not tables:
+        # That of a test, or an empty one after a failed restore.
+        return "the metastore has no table at all: is it the right one?"
+    of_same_second = _find_of_same_second(ids, tables)
+    if of_same_second:
+        return f"{of_same_second.full_name} was created in the same second: it may be that table, renamed or moved"
+    undated = next((table for table in tables if table.unreadable and not table.create_time), None)
+    return f"the metastore does not say when {undated.full_name} was created: it may be that table" if undated else ""
+
+
+def _find_of_same_second(ids: Iterable[str], tables: Iterable[Table]) -> Optional[Table]:
+    times = set(map(_created, ids))
+    return next((table for table in tables if table.create_time in times), None)
 
 
 def _created(id: str) -> int:

@@ -162,6 +162,10 @@ class LoggedRun:
         return replace(self, units=tuple(unit.shortened(is_spared) for unit, is_spared in spare_astray(self.units)))
 
 
+# Their check refused, or the run was killed: of those that were away meanwhile a recovery has looked for what came then.
+_AT_PLACE = frozenset([Outcome.NOT_SWAPPED, Outcome.NOT_ROLLED_BACK])
+
+
 @dataclass(frozen=True)
 class History:
     """The whole log, reconciled."""
@@ -178,9 +182,12 @@ class History:
         return len(self.runs)
 
     @cached_property
-    def touched(self) -> Mapping[str, int]:
-        """The number of the last entry of a run that touched a unit, by the unit's name."""
-        return {unit.partition: run.version for run in self.runs for unit in run.units if unit.outcome.touched}
+    def away(self) -> Mapping[str, int]:
+        """The number of the last entry of a run that had a unit away from live, by the unit's name. Not of one that was killed: then it is
+        not known whether a unit was away, and until when.
+        """
+        by_itself = ((run.version, unit) for run in self.runs if run.recovered_by is None for unit in run.units)
+        return {unit.partition: version for version, unit in by_itself if unit.outcome.touched and unit.outcome not in _AT_PLACE}
 
     @property
     def table_id(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Iterable, Mapping, NamedTuple, Optional, Protocol, Tuple, TypeVar
+from typing import Iterable, Mapping, NamedTuple, Optional, Protocol, Tuple, TypeVar, Union
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
@@ -180,7 +180,7 @@ def can_tell(mark: Snapshot, clock_ms: int, grain_ms: int) -> bool:
     return mark.file_id != 0 and mark.mtime_ms < clock_ms - grain_ms
 
 
-def is_untouched(mark: Snapshot, now: FileInfo, clock_ms: int, grain_ms: int) -> bool:
+def is_untouched(mark: Snapshot, now: Union[FileInfo, Snapshot], clock_ms: int, grain_ms: int) -> bool:
     """Whether the directory, renamed since, is certainly unchanged since `mark` was taken.
 
     HDFS keeps a directory's id and time when the directory is renamed, and any file created, renamed or deleted

@@ -61,10 +61,13 @@ class Census:
         return self._tables
 
     def tables_inside(self, top: str, own: Sequence[str]) -> Mapping[str, str]:
-        """The directories of all tables below a directory, by name; but not of backup tables of `own`."""
-        others = (table for table in self.tables() if table.backup_of not in own)
+        """The directories of all tables below a directory, by name; but not of backup tables of `own`. Those of a database that may not be
+        read may be anywhere.
+        """
+        others = [table for table in self.tables() if table.backup_of not in own]
         shown = ((table.full_name, as_shown(self.cluster.files, place, top)) for table in others for place in table.places)
-        return {name: place for name, place in shown if is_inside(place, top)}
+        found = {name: place for name, place in shown if is_inside(place, top)}
+        return {**found, **{table.full_name: top for table in others if table.name == ALL_TABLES}}
 
     def partitions_inside(self, top: str, own: Sequence[str], database: str) -> Mapping[str, str]:
         """The directories of all partitions below a directory, by `database.table/partition`; but not of backup tables of `own`.

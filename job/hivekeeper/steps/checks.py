@@ -6,7 +6,7 @@ Reads only.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Callable, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
@@ -24,6 +24,8 @@ from hivekeeper.steps.run_directory import Run, read_clock, recent_time, require
 MOST_MS_BETWEEN_CHECK_AND_RENAME = 100
 MOST_CHECKS = 10
 MOST_GLANCES = 20
+# Directories. More of them are looked at in one call, which lists them for nothing.
+MOST_BY_ONE = 8
 # Of one unit. Where one takes too long, the next one does too, as a rule, and a table may have ten thousand units.
 MOST_MS_OF_CHECKS = 5000
 
@@ -46,11 +48,13 @@ class Checked:
 def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
     """Repeat step 4 until its result is recent enough: by listings, or by ids and times if listing takes too long."""
     clock = run.cluster.clock
-    end_ms = clock.monotonic_ms() + MOST_MS_OF_CHECKS
-    for nth in range(MOST_CHECKS):
-        if nth and clock.monotonic_ms() > end_ms:
+    end_ms: Optional[float] = None
+    for _ in range(MOST_CHECKS):
+        if end_ms is not None and clock.monotonic_ms() > end_ms:
             break
         checked = check(run, unit, incoming, recent_time)
+        # A large directory takes seconds to list, and is glanced at then.
+        end_ms = end_ms or clock.monotonic_ms() + MOST_MS_OF_CHECKS
         # What a join took is known by its blocks afterwards, not by the time of its directory, which the one before has just changed.
         needs_time = unit.join is None or not _is_recent(run, checked)
         if needs_time and not checked.why and not manifests.can_tell(checked.seen[unit.live], checked.clock_ms, run.files.clock_grain_ms):
@@ -76,11 +80,18 @@ def _is_recent(run: Run, checked: Checked) -> bool:
 
 def is_still_true(run: Run, checked: Checked) -> bool:
     """Whether the ids and times alone prove that the checked directories are unchanged."""
+    if len(checked.seen) > MOST_BY_ONE:
+        seen = run.files.look(list(checked.seen), 0)
+        return all(seen[place].exists and _is_untouched(run, checked, before, seen[place]) for place, before in checked.seen.items())
     for directory, before in checked.seen.items():
         now = run.files.stat(directory)
-        if now is None or not manifests.is_untouched(before, now, checked.clock_ms, run.files.clock_grain_ms):
+        if now is None or not _is_untouched(run, checked, before, now):
             return False
     return True
+
+
+def _is_untouched(run: Run, checked: Checked, before: Snapshot, now: Union[FileInfo, Snapshot]) -> bool:
+    return manifests.is_untouched(before, now, checked.clock_ms, run.files.clock_grain_ms)
 
 
 def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], int]) -> Checked:

@@ -24,9 +24,9 @@ from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.arrivals import move_file
 from hivekeeper.steps.checks import Checked, check_often
-from hivekeeper.steps.exchange import NOTHING_LATE, CarriedOver, Exchanged, MayBe, Picture, anything
+from hivekeeper.steps.exchange import NOTHING_LATE, CarriedOver, Exchanged, Picture, anything
 from hivekeeper.steps.joined_unit import JoinedUnit
-from hivekeeper.steps.run_directory import Run, require_own_directory
+from hivekeeper.steps.run_directory import MayBe, Run, require_own_directory
 from hivekeeper.steps.unfinished import look_whole
 
 # Who lists live while it has both T and its sources, and opens T last, may read their rows twice. Few readers list and open all within

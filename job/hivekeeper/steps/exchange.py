@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Callable, ContextManager, Iterable, Iterator, Mapping, Optional, Protocol, Sequence, Tuple
 
-from hivekeeper.model import FileInfo, Unit
+from hivekeeper.model import FileInfo, Snapshot, Unit
 from hivekeeper.plan.recover import Move, next_move
 from hivekeeper.ports import FilesError, FilesUnavailable, NoPermission
 from hivekeeper.reasons import Code, Reason
@@ -21,7 +21,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import places
 from hivekeeper.steps.checks import Checked
-from hivekeeper.steps.run_directory import Run
+from hivekeeper.steps.run_directory import MayBe, Run
 from hivekeeper.steps.unfinished import MOST_TRIES, denied, interrupted, needs_investigation, require_answers
 
 
@@ -65,13 +65,15 @@ class CarriedOver:
 
 NOTHING_LATE = CarriedOver()
 
-# Whether a directory may be one that a committer has renamed into live.
-MayBe = Callable[[FileInfo], bool]
 
-
-def anything(_directory: FileInfo) -> bool:
+def anything(_directory: Snapshot) -> bool:
     """Live may have been away just now."""
     return True
+
+
+def nothing(_directory: Snapshot) -> bool:
+    """Live was never away."""
+    return False
 
 
 class NotItsPlace(Exception):
@@ -155,7 +157,8 @@ class Exchange:
     anything is changed in live: the first claims the incoming files or returns why they must not come in, the second returns why they are
     not as planned. `cancel` gives up the incoming files, wherever they are, and can be repeated; so does `give_up` while the old files are
     not live, and `was_given_up` tells it until the log has the run (a join's means tell it themselves). `find_earlier`: of a unit that was
-    exchanged before, which directories in live may come from a committer of then. `describe` gives the same exchange at another place.
+    exchanged before, which directories in live may come from a committer of then, where they were no reason not to plan this exchange.
+    `describe` gives the same exchange at another place.
     """
 
     run: Run
@@ -222,7 +225,8 @@ def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitResult:
             return _keep_aside(exchange, aside, _why_aside(exchange, aside, cause))
         found = _find(exchange)
         with found.means.at_place():
-            return _settle(found, cause, exchange.words.cancelled if begun else exchange.words.refused)
+            may_be = exchange.find_earlier() or (anything if begun else nothing)
+            return _settle(found, cause, exchange.words.cancelled if begun else exchange.words.refused, may_be)
     except NotItsPlace as other:
         return leave_aside(exchange, other.why)
     except FilesUnavailable as error:
@@ -298,7 +302,7 @@ def _why_aside(exchange: Exchange, files: Sequence[ManifestFile], why: Reason) -
     return Reason(why.code, f"{what}: they are in {place}", places.ADVICE)
 
 
-def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, tries: int = 0) -> UnitResult:
+def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, may_be: MayBe, tries: int = 0) -> UnitResult:
     if tries >= MOST_TRIES:
         raise needs_investigation(exchange.run, exchange.unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause.what})")
     picture = exchange.means.picture()
@@ -306,10 +310,10 @@ def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, tries: int = 
     if move is Move.OVERWRITTEN and exchange.was_given_up():
         move = Move.PUT_BACK
     try:
-        return _take(exchange, move, picture, cause, cancelled)
+        return _take(exchange, move, picture, cause, cancelled, may_be)
     except FilesError as error:
         require_answers(error, tries + 1)
-        return _settle(exchange, Reason(Code.CALL_FAILED, str(error)), cancelled, tries + 1)
+        return _settle(exchange, Reason(Code.CALL_FAILED, str(error)), cancelled, may_be, tries + 1)
 
 
 def _holds(exchange: Exchange, picture: Picture) -> bool:
@@ -319,9 +323,10 @@ def _holds(exchange: Exchange, picture: Picture) -> bool:
     return exchange.means.holds(exchange.expected, picture.live)
 
 
-def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cancelled: Outcome) -> UnitResult:
+def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cancelled: Outcome, may_be: MayBe) -> UnitResult:
+    """`may_be`: as in _end_cancelled, if nothing has left live."""
     if move is Move.CANCEL:
-        return _end_cancelled(exchange, cancelled, cause)
+        return _end_cancelled(exchange, cancelled, cause, may_be=may_be)
     if exchange.expected is None:
         raise needs_investigation(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:

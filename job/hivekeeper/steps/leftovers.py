@@ -14,7 +14,7 @@ from hivekeeper.ports import Files, NoPermission
 
 # Limits, because each swap looks again, and at each directory a second time within milliseconds. Directories that were not observed count
 # as those of a writer at work. A unit, and each directory above it, may have one staging directory of Impala, which is empty.
-MOST_DIRECTORIES, MOST_STAGING, MOST_ENTRIES = 50, 1000, 10_000
+MOST_DIRECTORIES, MOST_STAGING, MOST_ENTRIES = 200, 1000, 10_000
 
 
 def look_inside(

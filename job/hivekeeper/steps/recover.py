@@ -40,10 +40,13 @@ from hivekeeper.steps import (
 )
 from hivekeeper.steps.exchange import Exchange
 from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
-from hivekeeper.steps.run_directory import Returned, Run
+from hivekeeper.steps.run_directory import MayBe, Returned, Run
 from hivekeeper.steps.whereabouts import Whereabouts
 
 log = logging.getLogger(__name__)
+
+# A committer that met no directory renames its own to live just after the unit is back, unless its process stands still.
+MOST_MS_LATE = 60_000
 
 Settled = Tuple[str, Tuple[UnitResult, ...]]
 Settle = Callable[[PlannedUnit], UnitResult]
@@ -81,12 +84,19 @@ def settle_runs(
             continue
         whereabouts = Whereabouts(most_ms=math.inf) if every else Whereabouts()
         run = Run(cluster, table, control, paths, lock, rights=rights, returned=Returned(is_unlimited=every), whereabouts=whereabouts)
+        run = replace(run, may_be_late=_find_late(run))
         about, units = (settle or settle_run)(run, plan)
         yield plan.run, units
         if about is not None:
             finish.record_run(about, plan, units, {}, by)
     # While a run was unfinished, nobody has removed the directory of another one.
     finish.tidy_up(cluster, table, control, is_gone=settle is not None, every=every or is_interrupted)
+
+
+def _find_late(run: Run) -> MayBe:
+    """What may have come while this run had a unit away: where those go, their directory shows when the last one went or came back."""
+    last = run.files.stat(run.paths.state("retired"))
+    return partial(arrivals.is_complete_by, time_ms=last.mtime_ms + MOST_MS_LATE) if last else exchange.nothing
 
 
 def refuse_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> None:
@@ -353,13 +363,12 @@ def lift_leftovers(cluster: Cluster, control: ControlPaths, history: History, un
     Only in units that a run has swapped before: they had no sub-directory then. Of all units together as much as of one: nothing can stop
     the command meanwhile.
     """
-    lifted, room = [], arrivals.MOST_LIFTED
+    lifted, room, earlier = [], arrivals.MOST_LIFTED, arrivals.Earlier(cluster, control, history)
     for unit, seen in units:
-        committed = eligibility.find_committed(seen) if unit.name in history.touched else ()
+        committed = eligibility.find_committed(seen) if unit.name in history.away else ()
         if not committed:
             continue
-        may_be = partial(arrivals.may_be_of_gap, entry=arrivals.find_entry(cluster.files, control, history, unit.name))
-        entries, moved = arrivals.lift_nested(cluster.files, unit.live, seen, cluster.most_listed, room, may_be)
+        entries, moved = arrivals.lift_nested(cluster.files, unit.live, seen, cluster.most_listed, room, earlier.find(unit.name))
         left, room = {entry.path for entry in entries}, room - moved
         is_lifted = any(entry.path not in left for entry in committed)
         lifted += [unit.label] if is_lifted else []

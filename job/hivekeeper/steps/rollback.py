@@ -14,13 +14,13 @@ from typing import Dict, Iterable, List, Optional, Sequence, Set
 from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.runlog import manifests, store
+from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import arrivals, exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
-from hivekeeper.steps.exchange import Exchange, MayBe, Words
+from hivekeeper.steps.exchange import Exchange, Words
 from hivekeeper.steps.observe import find_existing
 from hivekeeper.steps.restore import Restored, why_other_rights
 from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
@@ -39,7 +39,7 @@ def roll_back_units(
     what joined units bring in.
     """
     stuck: Set[str] = set()
-    made = restored or Restored()
+    made, earlier = restored or Restored(), arrivals.Earlier(run.cluster, run.control)
 
     def roll_back(unit: PlannedUnit) -> UnitResult:
         if unit.name in stuck:
@@ -47,7 +47,7 @@ def roll_back_units(
                 unit, Outcome.NOT_ROLLED_BACK, why=Reason(Code.NEWER_RUN_STAYS, "a newer run of this unit could not be undone")
             )
         why = made.failed.get(unit.number)
-        result = UnitResult(unit, WORDS.refused, why=why) if why else exchange.carry_out(_describe_first(run, unit, made))
+        result = UnitResult(unit, WORDS.refused, why=why) if why else exchange.carry_out(_describe_first(run, unit, made, earlier))
         log.info("run=%s unit=%s step=rollback done %s", run.directory, unit.log_field, result.for_log)
         if result.outcome is not Outcome.ROLLED_BACK:
             stuck.add(unit.name)
@@ -72,9 +72,10 @@ def describe_rollback(run: Run, unit: PlannedUnit, certificate: Optional[Certifi
     return describe_join(run, unit, certificate, WORDS) if unit.join else _describe_directory(run, unit)
 
 
-def _describe_first(run: Run, unit: PlannedUnit, made: Restored) -> Exchange:
-    """For the run itself. A recovery brings no copy in, so there are no rights to compare."""
+def _describe_first(run: Run, unit: PlannedUnit, made: Restored, earlier: arrivals.Earlier) -> Exchange:
+    """For the run itself. A recovery brings no copy in, so there are no rights to compare. Live was away in the run that is undone."""
     described, holder = describe_rollback(run, unit, made.certificates.get(unit.number)), made.holders.get(unit.number)
+    described = replace(described, find_earlier=partial(earlier.find, unit.name))
     return replace(described, prepare=partial(why_other_rights, run, holder)) if holder else described
 
 
@@ -91,14 +92,8 @@ def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:
         give_up=partial(give_back, run, unit),
         was_given_up=lambda: run.files.stat(run.backup_path(unit)) is not None,
         describe=partial(_describe_directory, run),
-        find_earlier=partial(_find_earlier, run, unit),
+        find_earlier=lambda: exchange.nothing,
     )
-
-
-def _find_earlier(run: Run, unit: PlannedUnit) -> MayBe:
-    """Live was away when the run that is undone exchanged it."""
-    history = store.read_history(run.cluster, run.control)
-    return partial(arrivals.may_be_of_gap, entry=arrivals.find_entry(run.files, run.control, history, unit.name))
 
 
 def claim_backup(run: Run, unit: PlannedUnit) -> Optional[Reason]:

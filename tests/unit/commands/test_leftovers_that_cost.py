@@ -6,6 +6,7 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
+from hivekeeper.steps import checks
 from support.builders import a_partition, a_table
 from support.desk import Desk, outcomes
 from support.world import World
@@ -48,7 +49,7 @@ def desk():
     return Desk(world)
 
 
-@pytest.mark.parametrize(("left", "exit_code"), [(0, Exit.DONE), (40, Exit.DONE), (60, Exit.LOCKED), (990, Exit.LOCKED)])
+@pytest.mark.parametrize(("left", "exit_code"), [(0, Exit.DONE), (40, Exit.DONE), (190, Exit.DONE), (210, Exit.LOCKED), (990, Exit.LOCKED)])
 def test_an_old_leftover_of_many_directories_costs_no_minutes_for_each_unit(desk, left, exit_code):
     for nth in range(left):
         desk.world.files.writer.make_directory(f"{desk.live()}/_temporary/{nth:04d}")
@@ -81,3 +82,26 @@ def test_a_partition_many_levels_below_its_table_is_refused(levels, outcome):
     result = desk.compact()
     assert outcomes(result) == {"dt=1": "swapped", "dt=2": outcome}
     assert [unit.why.code for unit in result.tables[0].units if unit.why] == ([Code.TOO_DEEP] if outcome == "refused" else [])
+
+
+def test_a_partition_that_takes_seconds_to_list_is_glanced_at_more_than_once(monkeypatch):
+    """Half a million files, and every third glance is fast enough."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    desk = Desk(world)
+    world.files.namespace.advance(30 * 86_400_000)
+    look, glance, glances = world.files.look, checks.is_still_true, []
+
+    def slow_look(directories, *more):
+        world.clock.elapsed_ms += 6000 if any(place.endswith("dt=1") for place in directories) else 1
+        return look(directories, *more)
+
+    def is_still_true(run, checked):
+        glances.append(checked)
+        world.clock.elapsed_ms += 20 if len(glances) % 3 == 0 else 150
+        return glance(run, checked)
+
+    monkeypatch.setattr(checks, "is_still_true", is_still_true)
+    world.files.look = slow_look
+    assert outcomes(desk.compact()) == {"dt=1": "swapped"}
+    assert len(glances) > 1
