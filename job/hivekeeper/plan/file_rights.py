@@ -152,6 +152,42 @@ def _shown(file: FileInfo) -> Tuple[str, str, int]:
     return file.owner, file.group, file.mode
 
 
+def without_group(attributes: Attributes, of_directory: bool, of_files: bool) -> Attributes:
+    """The same for a directory, or files in it, that keep whatever group they have now: that may be anyone, and members of the wanted one
+    count as others.
+    """
+    if of_directory:
+        mode, acl = _for_any_group(attributes.mode, attributes.acl)
+        attributes = replace(attributes, mode=mode, acl=acl)
+    if of_files:
+        mode, acl = _for_any_group(attributes.file_mode, attributes.file_acl)
+        attributes = replace(attributes, file_mode=mode, file_acl=acl)
+    return attributes
+
+
+def _for_any_group(mode: int, acl: Tuple[str, ...]) -> Tuple[int, Tuple[str, ...]]:
+    entries = {(kind, name): bits_of(rights) for kind, name, rights in (entry.rsplit(":", 2) for entry in acl)}
+    # With default entries alone there is no mask, and the group bits of the mode are the group's.
+    has_mask = any(name and not kind.startswith("default:") for kind, name in entries) or ("mask", "") in entries
+    strangers, others = _least(entries, "", mode >> 3 & ALL, mode & ALL)
+    mode = mode & ~(ALL if has_mask else ALL << 3 | ALL) | others | (0 if has_mask else strangers << 3)
+    if entries:
+        entries["group", ""], entries["other", ""] = strangers, others
+    if any(kind.startswith("default:") for kind, _ in entries):
+        entries["default:group", ""], entries["default:other", ""] = _least(entries, "default:", ALL, ALL)
+    return mode, tuple(sorted(f"{kind}:{name}:{symbols_of(bits)}" for (kind, name), bits in entries.items()))
+
+
+def _least(entries: Mapping[Tuple[str, str], int], scope: str, mask: int, others: int) -> Tuple[int, int]:
+    """What both the group and others may do, for a group that may be anyone and for others. Somebody in that group may be in one that is
+    named, too, and has the rights of each.
+    """
+    mask &= entries.get((f"{scope}mask", ""), ALL)
+    others = others & entries.get((f"{scope}other", ""), ALL) & entries.get((f"{scope}group", ""), ALL) & mask
+    named = (bits & mask for (kind, name), bits in entries.items() if kind == f"{scope}group" and name)
+    return reduce(and_, named, others), others
+
+
 def with_owner_of_files(attributes: Attributes) -> Optional[Attributes]:
     """The same for a directory that belongs to the owner and group of the files; None if these are the directory's."""
     if attributes.file_owner is None and attributes.file_group is None:
