@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from cluster.test_trash_of_another import loader  # noqa: F401
 from hivekeeper.codes import Exit
 from support.desk import Desk
 from support.drivers import another_cluster
@@ -32,7 +31,7 @@ def can_open(fs, path):
 
 @pytest.mark.parametrize("owner", ["try", "ignore"])
 def test_rows_of_another_table_that_one_may_rename_but_not_read_are_not_opened_to_one_s_own_group(
-    spark, gateway, superuser, database, loader, owner  # noqa: F811
+    spark, gateway, superuser, database, loader, owner
 ):
     """etl may read all by ACLs, and is in the group of the tenant's table, but not in that of the other table."""
     path, fs_classes = gateway.jvm.org.apache.hadoop.fs.Path, gateway.jvm.org.apache.hadoop.fs.permission
@@ -54,6 +53,10 @@ def test_rows_of_another_table_that_one_may_rename_but_not_read_are_not_opened_t
     for day in (1, 2):
         spark.sql(f"ALTER TABLE {table} ADD PARTITION (dt='{day}')")
     result = Desk(SimpleNamespace(cluster=another_cluster()), table, backup_table=False, owner=owner).compact()
+    assert result.code is Exit.DONE
     status = superuser.getFileStatus(path(f"{mine}/dt=2"))
-    said = f"{status.getOwner()}:{status.getGroup()} {status.getPermission()}"
-    assert opens(loader, path(f"{mine}/dt=2")) == 0, (result.code is Exit.DONE, said, [(u.name, u.outcome.code) for u in result.tables[0].units])
+    assert (status.getOwner(), status.getGroup()) == ("etl", "data")
+    assert opens(loader, path(f"{mine}/dt=2")) == 0, status.getPermission()
+    # Whom the ACL names still reads, and what has the group of its table is as before.
+    assert [str(entry) for entry in superuser.getAclStatus(path(f"{mine}/dt=2")).getEntries()] == ["user:etl:rwx", "group::---"]
+    assert opens(loader, path(f"{mine}/dt=1")) == 1
