@@ -46,6 +46,11 @@ class _Access:
         return reduce(and_, self.named.values(), self.user & self.group & self.other)
 
     @property
+    def strangers(self) -> int:
+        """What somebody who is not in the group may do for certain, who may be in a group that is named."""
+        return reduce(and_, (bits for (kind, _), bits in self.named.items() if kind == "group"), self.other)
+
+    @property
     def anybody_else(self) -> int:
         """What anybody but the owner may do."""
         return reduce(or_, self.named.values(), self.group | self.other)
@@ -113,7 +118,7 @@ def _find_owner(known: Attributes, rights: Mapping[FileRights, _Access]) -> str:
 def _find_group(known: Attributes, rights: Mapping[FileRights, _Access]) -> str:
     """The directory's group, unless all files have another one, which may do more or less than others."""
     groups = {one.group for one in rights}
-    return groups.pop() if len(groups) == 1 and any(access.group != access.other for access in rights.values()) else known.group
+    return groups.pop() if len(groups) == 1 and any({access.group, access.other} != {access.strangers} for access in rights.values()) else known.group
 
 
 def _intersect(rights: Mapping[FileRights, _Access], owner: str, group: str) -> _Access:
@@ -123,7 +128,7 @@ def _intersect(rights: Mapping[FileRights, _Access], owner: str, group: str) -> 
     for one, access in rights.items():
         # Users whom not every ACL names are in one of the other classes of the copy. So is the file's owner.
         floor = reduce(and_, (bits for key, bits in access.named.items() if key not in named), ALL if one.owner == owner else access.user)
-        of_group &= floor & access.group & (ALL if one.group == group else access.other)
+        of_group &= floor & access.group & (ALL if one.group == group else access.strangers)
         of_others &= floor & access.other & (ALL if one.group == group else access.group)
     shared: Dict[Tuple[str, str], int] = {key: reduce(and_, (access.named[key] for access in rights.values())) for key in sorted(named)}
     return _Access(reduce(and_, (access.user for access in rights.values())), of_group, of_others, shared)

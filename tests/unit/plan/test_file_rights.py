@@ -106,12 +106,13 @@ def may_read(rights, user, groups):
 def test_no_user_reads_a_copy_of_whose_files_they_could_not_read_one():
     """Every pair of files, and every user with every set of groups."""
     acls = [(), acl("user:eve:r--"), acl("user:eve:---", mask="r--", other="r--"), acl("group:hr:r--", group="---"), acl("group:hr:---")]
+    acls.append(acl("group:hr:---", mask="r--", other="r--"))
     some = [
         FileRights(owner, group, mode, entries)
-        for owner, group, mode, entries in itertools.product(["inbox", "alice"], ["data", "hr"], [0o600, 0o640, 0o644, 0o604, 0o444], acls)
+        for owner, group, mode, entries in itertools.product(["inbox", "alice"], ["data", "ops"], [0o600, 0o640, 0o644, 0o604, 0o444], acls)
         if not entries or mode & 0o7 == (READ if "other::r--" in entries else 0)
     ]
-    groups = [set(), {"data"}, {"hr"}, {"data", "hr"}]
+    groups = [set(some) for size in range(4) for some in itertools.combinations(["data", "hr", "ops"], size)]
     copies = 0
     for one, other in itertools.product(some, some):
         found = share_rights(DIRECTORY, list(dict.fromkeys([one, other])))
