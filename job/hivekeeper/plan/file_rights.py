@@ -118,7 +118,8 @@ def _find_owner(known: Attributes, rights: Mapping[FileRights, _Access]) -> str:
 def _find_group(known: Attributes, rights: Mapping[FileRights, _Access]) -> str:
     """The directory's group, unless all files have another one, which may do more or less than others."""
     groups = {one.group for one in rights}
-    return groups.pop() if len(groups) == 1 and any({access.group, access.other} != {access.strangers} for access in rights.values()) else known.group
+    counts = any({access.group, access.other} != {access.strangers} for access in rights.values())
+    return groups.pop() if len(groups) == 1 and counts else known.group
 
 
 def _intersect(rights: Mapping[FileRights, _Access], owner: str, group: str) -> _Access:
