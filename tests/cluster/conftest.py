@@ -47,6 +47,17 @@ def superuser(layout: Layout, gateway: Any) -> Any:
 
 
 @pytest.fixture
+def loader(layout: Layout, gateway: Any) -> Any:
+    """HDFS as the user loader, who is in the group data."""
+    conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
+    if layout.secure:
+        cache = layout.run / "tmp" / "loader"
+        get_ticket(layout, "loader", cache)
+        conf.set("hadoop.security.kerberos.ticket.cache.path", str(cache))
+    return gateway.jvm.org.apache.hadoop.fs.FileSystem.newInstance(gateway.jvm.java.net.URI(layout.namenode), conf, "loader")
+
+
+@pytest.fixture
 def database(layout: Layout, spark: Any, tmp_path: Path) -> Iterator[str]:
     """A database owned by etl, with its tables in its own HDFS directory."""
     name = f"c{abs(hash(str(tmp_path))) % 10**8}"

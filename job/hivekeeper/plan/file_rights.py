@@ -46,6 +46,11 @@ class _Access:
         return reduce(and_, self.named.values(), self.user & self.group & self.other)
 
     @property
+    def strangers(self) -> int:
+        """What somebody who is not in the group may do for certain, who may be in a group that is named."""
+        return reduce(and_, (bits for (kind, _), bits in self.named.items() if kind == "group"), self.other)
+
+    @property
     def anybody_else(self) -> int:
         """What anybody but the owner may do."""
         return reduce(or_, self.named.values(), self.group | self.other)
@@ -113,7 +118,8 @@ def _find_owner(known: Attributes, rights: Mapping[FileRights, _Access]) -> str:
 def _find_group(known: Attributes, rights: Mapping[FileRights, _Access]) -> str:
     """The directory's group, unless all files have another one, which may do more or less than others."""
     groups = {one.group for one in rights}
-    return groups.pop() if len(groups) == 1 and any(access.group != access.other for access in rights.values()) else known.group
+    counts = any({access.group, access.other} != {access.strangers} for access in rights.values())
+    return groups.pop() if len(groups) == 1 and counts else known.group
 
 
 def _intersect(rights: Mapping[FileRights, _Access], owner: str, group: str) -> _Access:
@@ -123,7 +129,7 @@ def _intersect(rights: Mapping[FileRights, _Access], owner: str, group: str) -> 
     for one, access in rights.items():
         # Users whom not every ACL names are in one of the other classes of the copy. So is the file's owner.
         floor = reduce(and_, (bits for key, bits in access.named.items() if key not in named), ALL if one.owner == owner else access.user)
-        of_group &= floor & access.group & (ALL if one.group == group else access.other)
+        of_group &= floor & access.group & (ALL if one.group == group else access.strangers)
         of_others &= floor & access.other & (ALL if one.group == group else access.group)
     shared: Dict[Tuple[str, str], int] = {key: reduce(and_, (access.named[key] for access in rights.values())) for key in sorted(named)}
     return _Access(reduce(and_, (access.user for access in rights.values())), of_group, of_others, shared)
@@ -150,6 +156,42 @@ def are_changed(before: Attributes, now: Attributes, planned: Iterable[FileInfo]
 
 def _shown(file: FileInfo) -> Tuple[str, str, int]:
     return file.owner, file.group, file.mode
+
+
+def without_group(attributes: Attributes, of_directory: bool, of_files: bool) -> Attributes:
+    """The same for a directory, or files in it, that keep whatever group they have now: that may be anyone, and members of the wanted one
+    count as others.
+    """
+    if of_directory:
+        mode, acl = _for_any_group(attributes.mode, attributes.acl)
+        attributes = replace(attributes, mode=mode, acl=acl)
+    if of_files:
+        mode, acl = _for_any_group(attributes.file_mode, attributes.file_acl)
+        attributes = replace(attributes, file_mode=mode, file_acl=acl)
+    return attributes
+
+
+def _for_any_group(mode: int, acl: Tuple[str, ...]) -> Tuple[int, Tuple[str, ...]]:
+    entries = {(kind, name): bits_of(rights) for kind, name, rights in (entry.rsplit(":", 2) for entry in acl)}
+    # With default entries alone there is no mask, and the group bits of the mode are the group's.
+    has_mask = any(name and not kind.startswith("default:") for kind, name in entries) or ("mask", "") in entries
+    strangers, others = _least(entries, "", mode >> 3 & ALL, mode & ALL)
+    mode = mode & ~(ALL if has_mask else ALL << 3 | ALL) | others | (0 if has_mask else strangers << 3)
+    if entries:
+        entries["group", ""], entries["other", ""] = strangers, others
+    if any(kind.startswith("default:") for kind, _ in entries):
+        entries["default:group", ""], entries["default:other", ""] = _least(entries, "default:", ALL, ALL)
+    return mode, tuple(sorted(f"{kind}:{name}:{symbols_of(bits)}" for (kind, name), bits in entries.items()))
+
+
+def _least(entries: Mapping[Tuple[str, str], int], scope: str, mask: int, others: int) -> Tuple[int, int]:
+    """What both the group and others may do, for a group that may be anyone and for others. Somebody in that group may be in one that is
+    named, too, and has the rights of each.
+    """
+    mask &= entries.get((f"{scope}mask", ""), ALL)
+    others = others & entries.get((f"{scope}other", ""), ALL) & entries.get((f"{scope}group", ""), ALL) & mask
+    named = (bits & mask for (kind, name), bits in entries.items() if kind == f"{scope}group" and name)
+    return reduce(and_, named, others), others
 
 
 def with_owner_of_files(attributes: Attributes) -> Optional[Attributes]:

@@ -183,8 +183,13 @@ def _of_others(acl: Iterable[str]) -> List[Tuple[str, str, str]]:
 
 
 def without_group(guard: Guard) -> Guard:
-    """For a directory that cannot get the table's group: its group may be anyone, so it gets the rights of others."""
-    return Guard(guard.mode & 0o707 | (guard.mode & 0o007) << 3, OWNER_ONLY)
+    """For a directory that cannot get the table's group: its group may be anyone, so it gets the rights of others. Whom the table's mode or
+    ACL keeps out is one of the others now.
+    """
+    others = guard.mode & guard.mode >> 3 & 0o7
+    for _, _, rights in _of_others(guard.acl):
+        others &= bits_of(rights)
+    return Guard(guard.mode & 0o700 | others << 3 | others, OWNER_ONLY)
 
 
 def of_log(guard: Guard) -> Guard:

@@ -36,21 +36,25 @@ CROWDED = Reason(
 RIGHTS_CHANGED = Reason(Code.CHANGED_MEANWHILE, "the rights of its directory, or of files in it, were changed")
 
 
-def dress(files: Files, wanted: Mapping[str, Attributes], owner: str) -> None:
-    """Give directories their attributes. `owner` says how much the owner matters: require, try or ignore.
+def dress(files: Files, wanted: Mapping[str, Attributes], owner: str) -> Mapping[str, str]:
+    """Give directories their attributes. `owner` says how much the owner matters: require, try or ignore. Returns why some of them are open
+    to fewer users than is wanted.
 
     On HDFS only a superuser may change a file's owner, but the owner may change its group to any group they belong to, and
     group-based readers of the table depend on that. Raises NoPermission.
     """
-    keepable = {"require": (keep_all,), "try": (keep_all, keep_group, keep_neither), "ignore": (keep_neither,)}[owner]
+    keepable = {"require": (keep_all,), "try": (keep_all, keep_group), "ignore": ()}[owner]
     for keep in keepable:
         try:
             files.dress({path: keep(attributes) for path, attributes in wanted.items()})
-            return
+            return {}
         except NoPermission as error:
-            if keep is keepable[-1]:
+            if owner == "require":
                 raise
             log.warning("step=dress owner=not-kept reason=%r", str(error))
+    allowed, narrower = keep_neither(files, wanted)
+    files.dress(allowed)
+    return narrower
 
 
 def keep_all(wanted: Attributes) -> Attributes:
@@ -61,8 +65,31 @@ def keep_group(wanted: Attributes) -> Attributes:
     return replace(wanted, owner="", file_owner="")
 
 
-def keep_neither(wanted: Attributes) -> Attributes:
-    return replace(wanted, owner="", group="", file_owner="", file_group="")
+def keep_neither(files: Files, wanted: Mapping[str, Attributes]) -> Tuple[Dict[str, Attributes], Dict[str, str]]:
+    """The attributes without owner and group, and why some are narrower.
+
+    HDFS gives what is new the group of the directory around it. To any other group than the wanted one, rows that were for that one must
+    not be opened.
+    """
+    asked = [path for path, attributes in wanted.items() if file_rights.without_group(attributes, True, True) != attributes]
+    known, seen = (files.attributes(asked), files.look(asked)) if asked else ({}, {})
+    allowed, narrower = dict(wanted), {}
+    for path in asked:
+        group = wanted[path].group
+        of_files = group if wanted[path].file_group is None else wanted[path].file_group
+        present = known[path].group if path in known else ""
+        # Until there are files: what is new gets the directory's.
+        others = {entry.group for entry in seen[path].entries if not entry.is_dir} or {present}
+        allowed[path] = file_rights.without_group(wanted[path], present != group, others != {of_files})
+        if allowed[path] != wanted[path]:
+            lost = group if present != group else of_files
+            narrower[path] = f"the group {lost} cannot be kept; the one that it has, {present}, may do no more than others"
+    return {path: replace(one, owner="", group="", file_owner="", file_group="") for path, one in allowed.items()}, narrower
+
+
+def warn_narrower(unit: PlannedUnit, why: str) -> None:
+    """Fewer users than before can read the unit."""
+    log.warning("unit=%s step=dress group=not-kept reason=%r", unit.log_field, why)
 
 
 def read_attributes(files: Files, seen: Mapping[str, Snapshot]) -> Tuple[Dict[str, Attributes], Dict[str, Reason]]:

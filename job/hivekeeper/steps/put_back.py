@@ -25,7 +25,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.attributes import closed, dress, like
+from hivekeeper.steps.attributes import closed, dress, like, warn_narrower
 from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unfinished import look_whole
@@ -74,7 +74,8 @@ class PutBack:
         if joined.file_id != self.made.file_id:
             # It is somebody's who had put it in T's place: they might not have read what it took.
             wanted = closed(wanted)
-        dress(files, {ready: wanted}, "try")
+        for why in dress(files, {ready: wanted}, "try").values():
+            warn_narrower(self.unit, why)
         seen, copies = look_whole(self.run, self.unit, self.unit.live), self._find_copies(ready)
         if all(entry.file_id != joined.file_id for entry in seen.entries):
             # It may have left with its directory, and another one have come to its place.

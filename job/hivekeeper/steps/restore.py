@@ -16,7 +16,7 @@ from hivekeeper.ports import RowsError, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import Certificate, OutputForm, PlannedUnit, certificates_to_text
 from hivekeeper.runlog.store import write_durably
-from hivekeeper.steps.attributes import dress, like
+from hivekeeper.steps.attributes import dress, like, warn_narrower
 from hivekeeper.steps.cut import find_blocks
 from hivekeeper.steps.join import NotJoinable, ToJoin, make_joined
 from hivekeeper.steps.run_directory import Run, require_lock
@@ -51,7 +51,8 @@ def restore_joined(run: Run, units: Sequence[PlannedUnit], owner: str) -> Restor
             # Before the first byte: default ACLs and policies apply when a file is created.
             dress(run.files, {directory: attributes}, owner)
             made.append(_restore(run, unit, directory, holder))
-            dress(run.files, {directory: attributes}, owner)
+            for why in dress(run.files, {directory: attributes}, owner).values():
+                warn_narrower(unit, why)
         except (NotJoinable, RowsError) as error:
             run.files.delete_tree(directory)
             restored.failed[unit.number] = error.reason if isinstance(error, NotJoinable) else Reason(Code.JOB_FAILED, str(error))

@@ -18,7 +18,7 @@ from hivekeeper.ports import RowsError
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import Certificate, certificates_to_text
 from hivekeeper.runlog.store import write_durably
-from hivekeeper.steps.attributes import dress
+from hivekeeper.steps.attributes import dress, warn_narrower
 from hivekeeper.steps.join import ToJoin, make_joined
 from hivekeeper.steps.run_directory import Run, require_lock
 from hivekeeper.steps.timing import Step, timed
@@ -175,11 +175,10 @@ class Stager:
         files, paths = self.run.files, self.run.paths
         if not proved:
             return
-        dress(
-            files,
-            {_staged_directory(batch, certificate.unit): self.plan.attributes[certificate.unit] for certificate in proved},
-            self.owner,
-        )
+        directories = {_staged_directory(batch, certificate.unit): certificate.unit for certificate in proved}
+        narrower = dress(files, {directory: self.plan.attributes[unit] for directory, unit in directories.items()}, self.owner)
+        for directory, why in narrower.items():
+            warn_narrower(self.plan.unit(directories[directory]), why)
         write_durably(files, paths.certificates(number), certificates_to_text(proved), self.run.record_mode)
         for certificate in proved:
             files.rename_exact(_staged_directory(batch, certificate.unit), paths.unit("ready", certificate.unit))

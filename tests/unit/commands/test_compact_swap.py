@@ -516,7 +516,7 @@ class OrdinaryUser(FakeFiles):
     """A client that may not give files to another user."""
 
     def dress(self, wanted):
-        if any(attributes.owner for attributes in wanted.values()):
+        if any(attributes.owner or attributes.group not in ("", "hive") for attributes in wanted.values()):
             raise NoPermission("Only superusers may change owner")
         super().dress(wanted)
 
@@ -597,6 +597,22 @@ def test_an_owner_that_need_not_be_kept_is_given_up_but_the_mode_is_kept(world, 
     assert result.code is Exit.DONE
     attributes = world.files.attributes([live_of(world, "dt=1")])[live_of(world, "dt=1")]
     assert (attributes.owner, attributes.mode) == ("hive", 0o750)
+
+
+@pytest.mark.parametrize("owner", ["try", "ignore"])
+def test_a_group_that_is_given_up_does_not_open_the_files_to_that_of_the_table(world, caplog, owner):
+    top = world.files.namespace.find(live_of(world, "dt=1"))
+    for node in (top, *top.children.values()):
+        node.attributes = replace(node.attributes, group="analyst", file_mode=0o640)
+    result = compact(world, replace(QUIET, owner=owner), cluster=an_ordinary_user(world))
+    assert result.code is Exit.DONE
+    attributes = world.files.attributes([live_of(world, "dt=1")])[live_of(world, "dt=1")]
+    assert (attributes.group, attributes.mode, attributes.file_mode) == ("hive", 0o700, 0o600)
+    told = [record.getMessage() for record in caplog.records if "group=not-kept" in record.getMessage()]
+    assert told == [
+        "unit=sales.events/dt=1 step=dress group=not-kept reason='the group analyst cannot be kept; the one that it has, hive, "
+        "may do no more than others'"
+    ]
 
 
 def test_a_superuser_keeps_owner_and_mode(world):

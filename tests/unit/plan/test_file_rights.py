@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from hivekeeper.model import Attributes, FileRights
-from hivekeeper.plan.file_rights import MOST_DIFFERENT, share_rights
+from hivekeeper.plan.file_rights import MOST_DIFFERENT, share_rights, without_group
 from hivekeeper.plan.ownership import is_read_by_group
 from hivekeeper.reasons import Code, Reason
 
@@ -106,12 +106,13 @@ def may_read(rights, user, groups):
 def test_no_user_reads_a_copy_of_whose_files_they_could_not_read_one():
     """Every pair of files, and every user with every set of groups."""
     acls = [(), acl("user:eve:r--"), acl("user:eve:---", mask="r--", other="r--"), acl("group:hr:r--", group="---"), acl("group:hr:---")]
+    acls.append(acl("group:hr:---", mask="r--", other="r--"))
     some = [
         FileRights(owner, group, mode, entries)
-        for owner, group, mode, entries in itertools.product(["inbox", "alice"], ["data", "hr"], [0o600, 0o640, 0o644, 0o604, 0o444], acls)
+        for owner, group, mode, entries in itertools.product(["inbox", "alice"], ["data", "ops"], [0o600, 0o640, 0o644, 0o604, 0o444], acls)
         if not entries or mode & 0o7 == (READ if "other::r--" in entries else 0)
     ]
-    groups = [set(), {"data"}, {"hr"}, {"data", "hr"}]
+    groups = [set(some) for size in range(4) for some in itertools.combinations(["data", "hr", "ops"], size)]
     copies = 0
     for one, other in itertools.product(some, some):
         found = share_rights(DIRECTORY, list(dict.fromkeys([one, other])))
@@ -129,3 +130,71 @@ def test_records_are_not_shown_to_the_directorys_group_where_the_files_are_anoth
     found = share_rights(DIRECTORY, [FileRights("alice", "hr", 0o640)])
     assert not is_read_by_group(found)
     assert is_read_by_group(share_rights(DIRECTORY, [OURS]))
+
+
+@pytest.mark.parametrize(
+    ("mode", "entries", "expected"),
+    [
+        (0o755, (), (0o755, ())),
+        (0o1775, (), (0o1755, ())),
+        (0o750, (), (0o700, ())),
+        # What is kept from a group alone is kept from all: its members count as others.
+        (0o705, (), (0o700, ())),
+        # With an ACL the group bits of the mode are its mask.
+        (
+            0o770,
+            ("group::rwx", "mask::rwx", "other::---", "user::rwx", "user:bob:rwx"),
+            (0o770, ("group::---", "mask::rwx", "other::---", "user::rwx", "user:bob:rwx")),
+        ),
+        (
+            0o754,
+            ("group::rwx", "mask::r-x", "other::r--", "user::rwx", "user:bob:rwx"),
+            (0o754, ("group::r--", "mask::r-x", "other::r--", "user::rwx", "user:bob:rwx")),
+        ),
+        # Somebody in the group that it has may be in one that others are preferred to.
+        (
+            0o755,
+            ("group::r-x", "group:hr:---", "mask::r-x", "other::r-x", "user::rwx"),
+            (0o755, ("group::---", "group:hr:---", "mask::r-x", "other::r-x", "user::rwx")),
+        ),
+        # What comes later gets the directory's group, too. Without entries for users or groups there is no mask.
+        (
+            0o750,
+            ("default:group::rwx", "default:mask::r-x", "default:other::---", "default:user::rwx", "default:user:bob:rwx")
+            + ("group::r-x", "other::---", "user::rwx"),
+            (
+                0o700,
+                ("default:group::---", "default:mask::r-x", "default:other::---", "default:user::rwx", "default:user:bob:rwx")
+                + ("group::---", "other::---", "user::rwx"),
+            ),
+        ),
+    ],
+)
+def test_a_group_that_may_be_anyone_may_do_what_others_may(mode, entries, expected):
+    known = Attributes("alice", "hr", mode, mode, entries, entries)
+    both, directory, files = without_group(known, True, True), without_group(known, True, False), without_group(known, False, True)
+    assert ((both.mode, both.acl), (both.file_mode, both.file_acl)) == (expected, expected)
+    assert ((directory.mode, directory.acl), (directory.file_mode, directory.file_acl)) == (expected, (mode, entries))
+    assert ((files.mode, files.acl), (files.file_mode, files.file_acl)) == ((mode, entries), expected)
+
+
+def test_no_user_reads_a_copy_of_another_group_who_could_not_read_the_file():
+    """Every file, and every user with every set of groups. Those in neither group lose nothing, unless it was closed to the group alone."""
+    acls = [
+        (),
+        *(acl("user:eve:r--", group=group, other=other) for group in ("r--", "---") for other in ("r--", "---")),
+        *(acl("user:eve:---", group=group, other=other) for group in ("r--", "---") for other in ("r--", "---")),
+        *(acl("group:hr:r--", group=group, mask=mask) for group in ("r--", "---") for mask in ("r--", "---")),
+        *(acl("group:hr:---", group=group, mask="r--", other=other) for group in ("r--", "---") for other in ("r--", "---")),
+    ]
+    groups = [set(some) for size in range(4) for some in itertools.combinations(["data", "hr", "ops"], size)]
+    for mode, entries in itertools.product([0o600, 0o640, 0o644, 0o604], acls):
+        if entries and mode & 0o7 != (READ if "other::r--" in entries else 0):
+            continue
+        found = without_group(Attributes("alice", "ops", 0o750, mode, (), entries), False, True)
+        file, copy = ("alice", "ops", mode, entries), ("etl", "data", found.file_mode, found.file_acl)
+        for user, of_user in itertools.product(["joe", "eve"], groups):
+            if may_read(copy, user, of_user):
+                assert may_read(file, user, of_user), (file, copy, user, of_user)
+            elif may_read(file, user, of_user) and may_read(file, "joe", {"ops"}):
+                assert of_user & {"data", "ops"}, (file, copy, user, of_user)

@@ -165,6 +165,13 @@ def test_a_group_that_cannot_be_the_tables_gets_what_everybody_has(mode, without
     assert ownership.without_group(Guard(mode, 0o640, "data", ("user:bob:r-x",))) == Guard(without, 0o600)
 
 
+@pytest.mark.parametrize(
+    ("mode", "acl"), [(0o705, ()), (0o755, ("user:bob:---",)), (0o755, ("group:hr:---",)), (0o755, ("group::---", "user:bob:r-x"))]
+)
+def test_whom_the_table_keeps_out_is_not_let_in_as_one_of_the_others(mode, acl):
+    assert ownership.without_group(Guard(mode, 0o640, "data", acl)) == Guard(0o700, 0o600)
+
+
 def test_the_log_is_closed_together_with_its_entries():
     assert ownership.of_log(Guard(0o750, 0o640, "data")) == Guard(0o750, 0o640, "data")
     closed = ownership.of_log(Guard(0o755, 0o600, "data", ("user:bob:r-x",)))

@@ -499,6 +499,22 @@ def test_old_rows_do_not_come_back_for_a_group_that_only_another_file_is_open_to
     assert who_may_read_old_rows(desk) == ("etl", 0o600, ())
 
 
+def test_neither_a_joined_file_nor_old_rows_that_come_back_are_opened_to_another_group(caplog):
+    desk = a_desk(owner="ignore")
+    directory = desk.world.files.namespace.find(desk.live("dt=1"))
+    for node in (directory, *directory.children.values()):
+        node.attributes = replace(node.attributes, group="analyst", mode=0o750, file_mode=0o640)
+    assert outcomes(desk.compact())["dt=1"] == "swapped"
+    joined = desk.world.files.namespace.find(joined_path(desk))
+    assert (joined.attributes.group, joined.attributes.file_mode) == ("hive", 0o600)
+    # An operator gives it the group that it could not get.
+    joined.attributes = replace(joined.attributes, group="analyst", file_mode=0o640)
+    caplog.clear()
+    assert outcomes(desk.rollback())["dt=1"] == "rolled-back"
+    assert who_may_read_old_rows(desk) == ("hive", 0o600, ())
+    assert "unit=sales.events/dt=1 step=dress group=not-kept reason='the group analyst cannot be kept" in caplog.text
+
+
 @pytest.mark.parametrize("is_same_file", [False, True])
 def test_blocks_of_what_came_to_the_place_of_a_joined_file_are_not_kept(desk, is_same_file, monkeypatch):
     """Whoever may write there can make files of a million blocks, and the plan of a rollback is about all partitions."""
