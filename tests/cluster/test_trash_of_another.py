@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.servers.kerberos import get_ticket
 from cluster.test_encryption_zones import DAYS, Zones, outcomes
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.codes import Exit
@@ -14,17 +13,6 @@ from hivekeeper.reasons import Code
 @pytest.fixture
 def zones(spark, gateway, superuser, database):
     return Zones(spark, gateway, superuser, database)
-
-
-@pytest.fixture
-def loader(layout, gateway):
-    """HDFS as the user loader, who has no right on the table."""
-    conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
-    if layout.secure:
-        cache = layout.run / "tmp" / "loader"
-        get_ticket(layout, "loader", cache)
-        conf.set("hadoop.security.kerberos.ticket.cache.path", str(cache))
-    return gateway.jvm.org.apache.hadoop.fs.FileSystem.newInstance(gateway.jvm.java.net.URI(layout.namenode), conf, "loader")
 
 
 def mode(gateway, bits):

@@ -125,6 +125,7 @@ def test_a_file_of_a_closed_directory_does_not_leave_it_in_the_place_of_one_that
     desk.compact()
     inner, seen = f"{desk.live('dt=1')}/job", []
     desk.world.files.writer.add(f"{inner}/{NAME}", DataFile(("forged",)), 7)
+    desk.world.make_older(inner)
     desk.world.files.namespace.advance(3_600_000)
 
     def act(what):
