@@ -57,7 +57,10 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
         return TableOutcome(table.full_name, units=refused)
     units = tuple(_recorded_unit(UnitNumber(number), judged) for number, judged in enumerate(there, start=1))
     plan = RunPlan(name, BACKUP, table, units, backup_tables.name_table(table, settings, name), name)
-    group_reads = all(ownership.is_seen_by_group(judged.snapshot) for judged in there)
+
+    def group_reads(group: str) -> bool:
+        return all(ownership.is_seen_by_group(judged.snapshot, group) for judged in there)
+
     lives = [one.unit for one in there]
     run = run_directory.open_run(cluster, table, observed.control, lock, name, BACKUP, settings, group_reads, units=lives)
     with run_directory.told_if_taken(run), timed(cluster, Step.RECORD):

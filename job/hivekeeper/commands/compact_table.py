@@ -218,7 +218,10 @@ def _require_room(table: Table, left: Sequence[Left], taken: Sequence[UnitAnalys
 def carry_out(context: Context, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock) -> TableOutcome:
     """Write the plan durably first, then work batch by batch, and write the log entry last."""
     cluster = context.cluster
-    group_reads = all(map(is_read_by_group, plan.attributes.values()))
+
+    def group_reads(group: str) -> bool:
+        return all(is_read_by_group(one, group) for one in plan.attributes.values())
+
     joins = any(unit.join for unit in plan.units)
     lives = [unit.unit for unit in plan.units]
     run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP, settings, group_reads, joins, lives)

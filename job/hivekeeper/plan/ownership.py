@@ -154,7 +154,7 @@ def share(root: Attributes, group_reads: bool, trusted: Collection[str]) -> Guar
     """
     guard = _without_write(root.mode | 0o700, root.acl, trusted)
     acl = tuple(sorted("user::rwx" if entry.startswith("user::") else entry for entry in guard.acl))
-    is_open = group_reads and is_read_by_group(root)
+    is_open = group_reads and is_read_by_group(root, root.group)
     return replace(guard, mode=guard.mode & 0o777, file_mode=OWNER_AND_GROUP if is_open else OWNER_ONLY, group=root.group, acl=acl)
 
 
@@ -202,17 +202,22 @@ def is_closed(mode: int) -> bool:
     return mode & 0o050 != 0o050
 
 
-def is_read_by_group(attributes: Attributes) -> bool:
-    """Whether the group may list a directory and read its data files."""
-    directory = _group_bits(attributes.mode, attributes.acl)
-    # To files of another group, the members of the directory's are others.
-    files = attributes.file_mode if attributes.file_group else _group_bits(attributes.file_mode, attributes.file_acl)
+def is_read_by_group(attributes: Attributes, group: str) -> bool:
+    """Whether this group may list a directory and read its data files. To what is another group's, its members are others."""
+    of_files = attributes.group if attributes.file_group is None else attributes.file_group
+    directory = _group_bits(attributes.mode, attributes.acl) if attributes.group == group else attributes.mode
+    files = _group_bits(attributes.file_mode, attributes.file_acl) if of_files == group else attributes.file_mode
     return directory & 0o5 == 0o5 and bool(files & 0o4)
 
 
-def is_seen_by_group(snapshot: Snapshot) -> bool:
-    """Like is_read_by_group, from modes alone. With an ACL the group bits are its mask, which may allow more than the group's own entry."""
-    return not is_closed(snapshot.mode) and all(entry.mode & 0o040 for entry in snapshot.entries if not entry.is_dir)
+def is_seen_by_group(snapshot: Snapshot, group: str) -> bool:
+    """Like is_read_by_group, from modes alone. With an ACL the group bits are its mask, which may allow more than the group's own entry. A
+    listing does not tell the directory's group: it counts as that of the files.
+    """
+    files = [entry for entry in snapshot.entries if not entry.is_dir]
+    is_of_group = all(entry.group == group for entry in files)
+    directory = snapshot.mode >> 3 & 0o7 if is_of_group else snapshot.mode
+    return directory & 0o5 == 0o5 and all(entry.mode & (0o040 if entry.group == group else 0o004) for entry in files)
 
 
 def _group_bits(mode: int, acl: Iterable[str]) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Collection, Dict, Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Collection, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, Guard, Table
@@ -80,10 +80,11 @@ def _judge(
 
 
 def find_rights(
-    files: Files, table: Table, above: Sequence[str], group_reads: bool, trusted: Collection[str]
+    files: Files, table: Table, above: Sequence[str], group_reads: Callable[[str], bool], trusted: Collection[str]
 ) -> Tuple[Guard, Optional[Mapping[str, Attributes]]]:
     """The rights of the directories that lead to backups, none while the table's directory is missing; and those of the ones `above` the
     units, None if one of them is closed to somebody whom the table's root lets through. Then these rights show too much of such a unit.
+    `group_reads`: whether a group may read everything that the records will describe.
     """
     try:
         found = files.attributes(list(dict.fromkeys([table.location, *above])))
@@ -94,7 +95,7 @@ def find_rights(
     if root is None:
         return CLOSED, None
     is_closed = any(ownership.is_narrower(one, root) for one in found.values())
-    guard = ownership.share(root, group_reads and not is_closed, trusted)
+    guard = ownership.share(root, not is_closed and group_reads(root.group), trusted)
     return guard, None if is_closed else found
 
 

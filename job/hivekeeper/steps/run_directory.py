@@ -161,7 +161,7 @@ def open_run(
     name: RunId,
     operation: str,
     settings: Settings,
-    group_reads: bool = True,
+    group_reads: Callable[[str], bool] = lambda _group: True,
     joins: bool = False,
     units: Iterable[Unit] = (),
 ) -> Run:
@@ -169,7 +169,7 @@ def open_run(
 
     A run that lost its lock may have re-created them after the takeover, which fencing cannot see, so the lock is checked afterwards. A
     later takeover finds the directories and renames them.
-    `group_reads`: whether the group may read everything that the run's records will describe. `joins`: whether it joins files. `units`:
+    `group_reads`: whether a group may read everything that the run's records will describe. `joins`: whether it joins files. `units`:
     those whose files will be in it, or in its records.
     """
     run = Run(
@@ -182,7 +182,7 @@ def open_run(
         checkpoint_interval=settings.checkpoint_interval,
         log_retention_ms=settings.log_retention_ms,
     )
-    group_reads = group_reads and not ownership.is_log_closed(cluster.files, control) and _is_log_ours(run)
+    is_open = not ownership.is_log_closed(cluster.files, control) and _is_log_ours(run)
     cluster.files.make_directory(control.log)
     cluster.files.make_directory(run.paths.top)
     states = [state for state in recover.STATES[operation] if joins or state not in recover.OF_JOINS.get(operation, ())]
@@ -190,7 +190,7 @@ def open_run(
         cluster.files.make_directory(run.paths.state(state))
     with told_if_taken(run):
         require_lock(run)
-        run = _open_up(run, states, find_above(table, units), group_reads, settings)
+        run = _open_up(run, states, find_above(table, units), lambda group: is_open and group_reads(group), settings)
     require_lock(run)
     return run
 
@@ -200,7 +200,7 @@ def _is_log_ours(run: Run) -> bool:
     return {entry.table_id for entry in store.read_history(run.cluster, run.control).runs} <= {table_id(run.table)}
 
 
-def _open_up(run: Run, states: Iterable[str], above: Sequence[str], group_reads: bool, settings: Settings) -> Run:
+def _open_up(run: Run, states: Iterable[str], above: Sequence[str], group_reads: Callable[[str], bool], settings: Settings) -> Run:
     """Give the directories on the way to backups the table's rights, unless a unit lies below a directory that has narrower ones: that one
     is not on the way any more, and the run's own stays closed in its place.
     """

@@ -24,6 +24,7 @@ TABLES = {
     "partitions that cannot be entered, in a root for all": ({"dt=1": (0o700, 0o644), "dt=2": (0o755, 0o644)}, 0o775),
     "a table for the group": ({"": (0o770, 0o660)}, 0o770),
     "partitions for the group": ({"dt=1": (0o750, 0o640), "dt=2": (0o770, 0o660)}, 0o770),
+    "a partition of another group, in a table for the group": ({"dt=1": (0o750, 0o640, "hr"), "dt=2": (0o750, 0o640)}, 0o770),
     "a table for all": ({"dt=1": (0o775, 0o644), "dt=2": (0o777, 0o666)}, 0o775),
 }
 CLOSED = [name for name in TABLES if name != "a table for all"]
@@ -35,15 +36,15 @@ def a_desk(units, root_mode):
     world.add_table(a_table(["dt"] if partitioned else []), {name: [1000] * 3 for name in units})
     desk = Desk(world)
     dress(world, desk.live(), root_mode, 0o644)
-    for name, (mode, file_mode) in units.items():
-        dress(world, desk.live(name), mode, file_mode)
+    for name, rights in units.items():
+        dress(world, desk.live(name), *rights)
     return desk
 
 
-def dress(world, directory, mode, file_mode):
+def dress(world, directory, mode, file_mode, group="data"):
     top = world.files.namespace.find(directory)
     for node in (top, *(child for child in top.children.values() if not child.is_dir)):
-        node.attributes = replace(node.attributes, group="data", mode=mode, file_mode=file_mode)
+        node.attributes = replace(node.attributes, group=group, mode=mode, file_mode=file_mode)
 
 
 def may(node, user, bit):
@@ -145,7 +146,7 @@ def test_what_is_live_after_a_compaction_has_the_rights_that_it_had(name):
     units, root_mode = TABLES[name]
     desk = a_desk(units, root_mode)
     desk.compact()
-    for unit, (mode, file_mode) in units.items():
+    for unit, (mode, file_mode, *_group) in units.items():
         seen = desk.world.files.look([desk.live(unit)])[desk.live(unit)]
         assert seen.mode == mode
         assert {entry.mode for entry in seen.entries if not entry.is_dir} == {file_mode}

@@ -128,8 +128,8 @@ def test_no_user_reads_a_copy_of_whose_files_they_could_not_read_one():
 
 def test_records_are_not_shown_to_the_directorys_group_where_the_files_are_another_groups():
     found = share_rights(DIRECTORY, [FileRights("alice", "hr", 0o640)])
-    assert not is_read_by_group(found)
-    assert is_read_by_group(share_rights(DIRECTORY, [OURS]))
+    assert not is_read_by_group(found, DIRECTORY.group)
+    assert is_read_by_group(share_rights(DIRECTORY, [OURS]), DIRECTORY.group)
 
 
 @pytest.mark.parametrize(
