@@ -310,7 +310,8 @@ class Code(Coded):
         None,
         "the trash of this user, or a directory in it, belongs to another user or is open for others to write to, who could read or take "
         "what goes there; in an encryption zone anybody may make it before this user does",
-        "find out who made it, and have an administrator move it away; then run cleanup again, or set `discard: delete`",
+        "find out who made it (what this user itself has deleted goes with the next checkpoint of the trash), and have an administrator "
+        "move it away; then run cleanup again, or set `discard: delete`",
     )
     NOT_TO_TRASH = (
         Topic.BACKUPS,

@@ -64,7 +64,7 @@ MUTATIONS = {
     ),
     "lifting a nested directory": Mutation(
         ARRIVALS,
-        "    return {place: seen[place].entries for place in same if eligibility.holds_only_data(seen[place])}\n",
+        "    return {place: seen[place].entries for place in whole}\n",
         "    return {}\n",
         "committer beside",
     ),

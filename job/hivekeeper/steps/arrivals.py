@@ -10,23 +10,21 @@ from __future__ import annotations
 import logging
 import secrets
 from contextlib import contextmanager, nullcontext
-from functools import cached_property, partial
 from typing import Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot
-from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility
-from hivekeeper.ports import Cluster, Files, NoPermission, SourceMissing, TargetExists
+from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
-from hivekeeper.runlog import manifests, store
-from hivekeeper.runlog.history import History
+from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.exchange import CarriedOver
+from hivekeeper.steps.lateness import Late
 from hivekeeper.steps.leftovers import look_inside
-from hivekeeper.steps.run_directory import MayBe, Run
+from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
 
@@ -254,15 +252,14 @@ def _move_entries(
     return taken
 
 
-def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, may_be: MayBe) -> Tuple[Tuple[FileInfo, ...], int]:
+def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, late: Late) -> Tuple[Tuple[FileInfo, ...], int]:
     """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries, and
-    how many files and directories it was. Of the entries, no more than `most` are listed. `may_be`: whether a directory may be a
-    committer's.
+    how many files and directories it was. Of the entries, no more than `most` are listed. `late`: which directories may be a committer's.
 
     Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that, and then the
     unit is refused for its sub-directories.
     """
-    nested = _find_liftable(files, live, eligibility.find_committed(seen), room, may_be)
+    nested = _find_liftable(files, live, eligibility.find_committed(seen), room, late)
     with files.anchored({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
         for entries in nested.values():
             for entry in entries:
@@ -273,52 +270,16 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, m
     return entries, sum(1 + len(inside) for inside in nested.values())
 
 
-class Earlier:
-    """Of runs that are over: which directories in live may be those of a committer that had met a unit away. They were made before the run
-    wrote its log entry; a later one is anybody's, such as a copy of the unit's own files, which would be read twice.
-    """
-
-    def __init__(self, cluster: Cluster, control: ControlPaths, history: Optional[History] = None) -> None:
-        self._cluster, self._control, self._history = cluster, control, history
-
-    @cached_property
-    def _away(self) -> Mapping[str, int]:
-        return (self._history or store.read_history(self._cluster, self._control)).away
-
-    @cached_property
-    def _entries(self) -> Mapping[int, FileInfo]:
-        return store.list_log(self._cluster.files, self._control).entries
-
-    def find(self, unit: str) -> MayBe:
-        """None of them if the entry has expired."""
-        version = self._away.get(unit)
-        return partial(is_before, entry=None if version is None else self._entries.get(version))
-
-
-def is_before(directory: Snapshot, entry: Optional[FileInfo]) -> bool:
-    """Whether a directory was made before this file. A NameNode's ids only grow (INodeId). Elsewhere the times of its files count, which
-    copies may keep.
-    """
-    if entry is None:
-        return False
-    if names.server_of(entry.path).startswith("hdfs:") and directory.file_id and entry.file_id:
-        return directory.file_id < entry.file_id
-    return is_complete_by(directory, entry.mtime_ms)
-
-
-def is_complete_by(directory: Snapshot, time_ms: float) -> bool:
-    """Whether its files were written until then. Its own time changes when some of them are moved up."""
-    return all(entry.mtime_ms <= time_ms for entry in directory.entries)
-
-
-def _find_liftable(files: Files, live: str, committed: Sequence[FileInfo], room: int, may_be: MayBe) -> Mapping[str, Tuple[FileInfo, ...]]:
+def _find_liftable(files: Files, live: str, committed: Sequence[FileInfo], room: int, late: Late) -> Mapping[str, Tuple[FileInfo, ...]]:
     """The files in those directories that a committer may have left, by directory. None of another one, of which the rights were not
     looked at, that somebody has put in its place since.
     """
+    committed = [entry for entry in committed if late.may_be(entry)]
     own = files.stat(live) if committed and room > 0 else None
     known = {entry.path: entry.file_id for entry in committed if own is not None and eligibility.is_as_open(entry, own)}
     seen = look_inside(files, list(known), MOST_LIFTED_DIRECTORIES, room)
     if not seen.keys() >= known.keys():
         return {}
     same = [place for place, file_id in known.items() if seen[place].file_id == file_id]
-    return {place: seen[place].entries for place in same if may_be(seen[place]) and eligibility.holds_only_data(seen[place])}
+    whole = (place for place in same if late.was_complete(place, seen[place]) and eligibility.holds_only_data(seen[place]))
+    return {place: seen[place].entries for place in whole}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ContextManager, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.model import FileInfo, Snapshot, Unit
+from hivekeeper.model import FileInfo, Unit
 from hivekeeper.plan import eligibility
 from hivekeeper.ports import MetastoreUnavailable, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code, Reason
@@ -20,9 +20,10 @@ from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps import arrivals
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
-from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture, anything
+from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
+from hivekeeper.steps.lateness import ANYTHING, Late
 from hivekeeper.steps.leftovers import without_empty_staging
-from hivekeeper.steps.run_directory import MayBe, Run, fenced, is_gone
+from hivekeeper.steps.run_directory import Run, fenced, is_gone
 from hivekeeper.steps.unfinished import needs_investigation, too_many
 
 log = logging.getLogger(__name__)
@@ -136,18 +137,14 @@ class DirectoryExchange:
             # It may not be listed, and something may be in it.
             return False
 
-    def settle_live(self, may_be: MayBe = anything) -> Tuple[FileInfo, ...]:
+    def settle_live(self, late: Late = ANYTHING) -> Tuple[FileInfo, ...]:
         live = self.unit.live
         seen = self.run.files.look([live], self.run.most_listed([self.unit]))[live]
         # A table may have become another engine's since it was exchanged first.
         if why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
             return seen.entries
         room = arrivals.MOST_LIFTED - self.run.moved_up.number
-
-        def is_late(directory: Snapshot) -> bool:
-            return may_be(directory) and self.run.may_be_late(directory)
-
-        entries, moved = arrivals.lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), room, is_late)
+        entries, moved = arrivals.lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), room, late)
         self.run.moved_up.number += moved
         return entries
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Callable, ContextManager, Iterable, Iterator, Mapping, Optional, Protocol, Sequence, Tuple
 
-from hivekeeper.model import FileInfo, Snapshot, Unit
+from hivekeeper.model import FileInfo, Unit
 from hivekeeper.plan.recover import Move, next_move
 from hivekeeper.ports import FilesError, FilesUnavailable, NoPermission
 from hivekeeper.reasons import Code, Reason
@@ -21,7 +21,8 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import places
 from hivekeeper.steps.checks import Checked
-from hivekeeper.steps.run_directory import MayBe, Run
+from hivekeeper.steps.lateness import ANYTHING, NOTHING, Late
+from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unfinished import MOST_TRIES, denied, interrupted, needs_investigation, require_answers
 
 
@@ -64,16 +65,6 @@ class CarriedOver:
 
 
 NOTHING_LATE = CarriedOver()
-
-
-def anything(_directory: Snapshot) -> bool:
-    """Live may have been away just now."""
-    return True
-
-
-def nothing(_directory: Snapshot) -> bool:
-    """Live was never away."""
-    return False
 
 
 class NotItsPlace(Exception):
@@ -133,10 +124,8 @@ class Means(Protocol):
         Removes empty ones.
         """
 
-    def settle_live(self, may_be: MayBe = anything) -> Tuple[FileInfo, ...]:
-        """Move the files of a directory that a late committer renamed into live up into live itself; returns what live holds then.
-        `may_be`: whether a directory may be a committer's.
-        """
+    def settle_live(self, late: Late = ANYTHING) -> Tuple[FileInfo, ...]:
+        """Move the files of a directory that a late committer renamed into live up into live itself; returns what live holds then."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +162,7 @@ class Exchange:
     describe: Callable[[PlannedUnit], Exchange]
     was_given_up: Callable[[], bool] = lambda: False
     certificate: Optional[Certificate] = None
-    find_earlier: Callable[[], Optional[MayBe]] = lambda: None
+    find_earlier: Callable[[], Optional[Late]] = lambda: None
 
 
 def carry_out(exchange: Exchange) -> UnitResult:
@@ -188,7 +177,7 @@ def carry_out(exchange: Exchange) -> UnitResult:
                 checked = exchange.means.check()
                 why = checked.why or exchange.object_to(checked.incoming)
             if why:
-                return _end_cancelled(exchange, exchange.words.refused, why, may_be=exchange.find_earlier())
+                return _end_cancelled(exchange, exchange.words.refused, why, late=exchange.find_earlier())
             began, begun = clock.monotonic_ms(), True
             done = exchange.means.exchange(checked)
             # Live is never away while files of it are joined.
@@ -225,8 +214,7 @@ def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitResult:
             return _keep_aside(exchange, aside, _why_aside(exchange, aside, cause))
         found = _find(exchange)
         with found.means.at_place():
-            may_be = exchange.find_earlier() or (anything if begun else nothing)
-            return _settle(found, cause, exchange.words.cancelled if begun else exchange.words.refused, may_be)
+            return _settle(found, cause, begun)
     except NotItsPlace as other:
         return leave_aside(exchange, other.why)
     except FilesUnavailable as error:
@@ -302,7 +290,7 @@ def _why_aside(exchange: Exchange, files: Sequence[ManifestFile], why: Reason) -
     return Reason(why.code, f"{what}: they are in {place}", places.ADVICE)
 
 
-def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, may_be: MayBe, tries: int = 0) -> UnitResult:
+def _settle(exchange: Exchange, cause: Reason, begun: bool, tries: int = 0) -> UnitResult:
     if tries >= MOST_TRIES:
         raise needs_investigation(exchange.run, exchange.unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause.what})")
     picture = exchange.means.picture()
@@ -310,10 +298,10 @@ def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, may_be: MayBe
     if move is Move.OVERWRITTEN and exchange.was_given_up():
         move = Move.PUT_BACK
     try:
-        return _take(exchange, move, picture, cause, cancelled, may_be)
+        return _take(exchange, move, picture, cause, begun)
     except FilesError as error:
         require_answers(error, tries + 1)
-        return _settle(exchange, Reason(Code.CALL_FAILED, str(error)), cancelled, may_be, tries + 1)
+        return _settle(exchange, Reason(Code.CALL_FAILED, str(error)), begun, tries + 1)
 
 
 def _holds(exchange: Exchange, picture: Picture) -> bool:
@@ -323,10 +311,10 @@ def _holds(exchange: Exchange, picture: Picture) -> bool:
     return exchange.means.holds(exchange.expected, picture.live)
 
 
-def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cancelled: Outcome, may_be: MayBe) -> UnitResult:
-    """`may_be`: as in _end_cancelled, if nothing has left live."""
+def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun: bool) -> UnitResult:
     if move is Move.CANCEL:
-        return _end_cancelled(exchange, cancelled, cause, may_be=may_be)
+        cancelled = exchange.words.cancelled if begun else exchange.words.refused
+        return _end_cancelled(exchange, cancelled, cause, late=_find_late(exchange, begun))
     if exchange.expected is None:
         raise needs_investigation(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
@@ -339,7 +327,15 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cance
         if why:
             return _put_back(exchange, why)
         exchange.means.bring_in()
-    return _finish(exchange)
+        return _finish(exchange)
+    return _finish(exchange, late=_find_late(exchange, begun))
+
+
+def _find_late(exchange: Exchange, begun: bool) -> Late:
+    """What may have come to live, where live is what it was before this was asked: it may have been away, or not."""
+    if exchange.run.late is not None:
+        return exchange.run.late
+    return ANYTHING if begun else exchange.find_earlier() or NOTHING
 
 
 def _put_back(exchange: Exchange, why: Reason) -> UnitResult:
@@ -349,11 +345,11 @@ def _put_back(exchange: Exchange, why: Reason) -> UnitResult:
     return _end_cancelled(exchange, Outcome.PUT_BACK, why)
 
 
-def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bool = False) -> UnitResult:
+def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bool = False, late: Late = ANYTHING) -> UnitResult:
     """Steps 6 and 7, after the new files are live: carry over, then verify."""
     assert exchange.expected is not None
     carried = NOTHING_LATE if nothing_late else exchange.means.carry_over(exchange.expected)
-    if exchange.means.holds(exchange.expected, exchange.means.settle_live()):
+    if exchange.means.holds(exchange.expected, exchange.means.settle_live(late)):
         unmerged = "" if carried.is_merged else exchange.means.find_unmerged()
         if carried.left or unmerged:
             why = Reason(Code.LATE_IN_BACKUP, f"not all that came during the {exchange.words.after} is in live", places.ADVICE)
@@ -377,15 +373,15 @@ def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, 
 
 
 def _end_cancelled(
-    exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, may_be: Optional[MayBe] = anything
+    exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, late: Optional[Late] = ANYTHING
 ) -> UnitResult:
-    """End an exchange with the old files live. `may_be`: which directories in it may come from a late committer, None if live was never
-    away. If it was, what others put at its place may be aside still, although an earlier try, or one that was killed, has put it back.
+    """End an exchange with the old files live. `late`: which directories in it may come from a committer, None if live was never away. If
+    it was, what others put at its place may be aside still, although an earlier try, or one that was killed, has put it back.
     """
     exchange.cancel()
-    if may_be is None:
+    if late is None:
         return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why)
-    exchange.means.settle_live(may_be)
+    exchange.means.settle_live(late)
     unmerged = exchange.means.find_unmerged()
     if unmerged:
         outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=places.ADVICE)

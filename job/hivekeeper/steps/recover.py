@@ -32,6 +32,7 @@ from hivekeeper.steps import (
     exchange,
     finish,
     identity,
+    lateness,
     ownership,
     places,
     rollback,
@@ -39,8 +40,9 @@ from hivekeeper.steps import (
     swap,
 )
 from hivekeeper.steps.exchange import Exchange
+from hivekeeper.steps.lateness import NOTHING, Late
 from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
-from hivekeeper.steps.run_directory import MayBe, Returned, Run
+from hivekeeper.steps.run_directory import Returned, Run
 from hivekeeper.steps.whereabouts import Whereabouts
 
 log = logging.getLogger(__name__)
@@ -84,7 +86,7 @@ def settle_runs(
             continue
         whereabouts = Whereabouts(most_ms=math.inf) if every else Whereabouts()
         run = Run(cluster, table, control, paths, lock, rights=rights, returned=Returned(is_unlimited=every), whereabouts=whereabouts)
-        run = replace(run, may_be_late=_find_late(run))
+        run = replace(run, late=_find_late(run, plan))
         about, units = (settle or settle_run)(run, plan)
         yield plan.run, units
         if about is not None:
@@ -93,10 +95,14 @@ def settle_runs(
     finish.tidy_up(cluster, table, control, is_gone=settle is not None, every=every or is_interrupted)
 
 
-def _find_late(run: Run) -> MayBe:
-    """What may have come while this run had a unit away: where those go, their directory shows when the last one went or came back."""
-    last = run.files.stat(run.paths.state("retired"))
-    return partial(arrivals.is_complete_by, time_ms=last.mtime_ms + MOST_MS_LATE) if last else exchange.nothing
+def _find_late(run: Run, plan: RunPlan) -> Late:
+    """What may have come while this run had a unit away: where those go, their directory shows when the last one went or came back. It was
+    made before the plan. A rollback is planned whatever directories are in live.
+    """
+    last, planned = run.files.stat(run.paths.state("retired")), run.files.stat(run.paths.plan)
+    if last is None or planned is None or last.mtime_ms < planned.mtime_ms:
+        return NOTHING
+    return Late(after=planned if plan.operation == ROLLBACK else None, complete_ms=last.mtime_ms + MOST_MS_LATE)
 
 
 def refuse_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> None:
@@ -363,7 +369,7 @@ def lift_leftovers(cluster: Cluster, control: ControlPaths, history: History, un
     Only in units that a run has swapped before: they had no sub-directory then. Of all units together as much as of one: nothing can stop
     the command meanwhile.
     """
-    lifted, room, earlier = [], arrivals.MOST_LIFTED, arrivals.Earlier(cluster, control, history)
+    lifted, room, earlier = [], arrivals.MOST_LIFTED, lateness.Earlier(cluster, control, history)
     for unit, seen in units:
         committed = eligibility.find_committed(seen) if unit.name in history.away else ()
         if not committed:

@@ -18,9 +18,10 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
-from hivekeeper.steps import arrivals, exchange
+from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
+from hivekeeper.steps.lateness import Earlier
 from hivekeeper.steps.observe import find_existing
 from hivekeeper.steps.restore import Restored, why_other_rights
 from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
@@ -39,7 +40,7 @@ def roll_back_units(
     what joined units bring in.
     """
     stuck: Set[str] = set()
-    made, earlier = restored or Restored(), arrivals.Earlier(run.cluster, run.control)
+    made, earlier = restored or Restored(), Earlier(run.cluster, run.control)
 
     def roll_back(unit: PlannedUnit) -> UnitResult:
         if unit.name in stuck:
@@ -72,7 +73,7 @@ def describe_rollback(run: Run, unit: PlannedUnit, certificate: Optional[Certifi
     return describe_join(run, unit, certificate, WORDS) if unit.join else _describe_directory(run, unit)
 
 
-def _describe_first(run: Run, unit: PlannedUnit, made: Restored, earlier: arrivals.Earlier) -> Exchange:
+def _describe_first(run: Run, unit: PlannedUnit, made: Restored, earlier: Earlier) -> Exchange:
     """For the run itself. A recovery brings no copy in, so there are no rights to compare. Live was away in the run that is undone."""
     described, holder = describe_rollback(run, unit, made.certificates.get(unit.number)), made.holders.get(unit.number)
     described = replace(described, find_earlier=partial(earlier.find, unit.name))
@@ -92,7 +93,6 @@ def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:
         give_up=partial(give_back, run, unit),
         was_given_up=lambda: run.files.stat(run.backup_path(unit)) is not None,
         describe=partial(_describe_directory, run),
-        find_earlier=lambda: exchange.nothing,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Callable, Container, Dict, Iterable, Iterator, List, Mapping,
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refused
-from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Snapshot, Table, Unit
+from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
 from hivekeeper.plan import recover
 from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, SourceMissing
@@ -21,6 +21,7 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import longest_entry, table_id
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
+from hivekeeper.steps.lateness import Late
 from hivekeeper.steps.observe import find_above
 from hivekeeper.steps.whereabouts import Whereabouts
 
@@ -58,16 +59,12 @@ class MovedUp:
     again: int = 0
 
 
-# Whether a directory in live, with what is in it, may be one that a committer has renamed there.
-MayBe = Callable[[Snapshot], bool]
-
-
 @dataclass(frozen=True)
 class Run:
     """What every step of one run on one table needs.
 
     `leftover_ms`: how long a writer's directory above the units must be unchanged to count as a leftover; None: never.
-    `may_be_late`: of a run that is recovered, which directories came to a unit before the run ended.
+    `late`: of a run that is recovered, what may have come to a unit before it ended; None while it is at work.
     `checkpoint_interval`: the entries of the log after which it gets a checkpoint, which may let go entries older than `log_retention_ms`;
     None for a recovery, which writes none.
     """
@@ -84,7 +81,7 @@ class Run:
     above: Mapping[str, Attributes] = field(default_factory=dict)
     checkpoint_interval: Optional[int] = None
     log_retention_ms: int = 0
-    may_be_late: MayBe = lambda _directory: True
+    late: Optional[Late] = None
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
     returned: Returned = field(default_factory=Returned, compare=False)
     moved_up: MovedUp = field(default_factory=MovedUp, compare=False)

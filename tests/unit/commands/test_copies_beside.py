@@ -9,9 +9,10 @@ import pytest
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.ports import FilesUnavailable
 from hivekeeper.steps import exchange, rollback
-from hivekeeper.steps.arrivals import is_before
+from hivekeeper.steps.lateness import ANYTHING, NOTHING, Late
 from support.desk import desk_by
 from support.fakes.files import Killed
+from support.fakes.rows import DataFile
 from support.leftovers import DAY_MS
 
 
@@ -70,7 +71,8 @@ def test_nor_those_of_a_unit_whose_rollback_ended_before_anything_left_live(desk
         assert desk.world.rows_of(desk.table) == rows
 
 
-def test_nor_those_of_a_unit_whose_swap_was_killed_before_anything_left_live(desk, monkeypatch):
+@pytest.mark.parametrize("keeps_times", [False, True], ids=["new times", "old times"])
+def test_nor_those_of_a_unit_whose_swap_was_killed_before_anything_left_live(desk, keeps_times, monkeypatch):
     rows = desk.world.rows_of(desk.table)
 
     def carry_out(_exchange):
@@ -81,6 +83,10 @@ def test_nor_those_of_a_unit_whose_swap_was_killed_before_anything_left_live(des
         with pytest.raises(Killed):
             desk.compact()
     copy_beside(desk)
+    if keeps_times:
+        # hdfs dfs -cp -p
+        for node in desk.world.files.namespace.directory(f"{desk.live(unit_of(desk))}/before_reload").children.values():
+            node.mtime_ms = 1
     for command in (desk.recover, desk.recover, desk.compact):
         command()
         assert desk.world.rows_of(desk.table) == rows
@@ -88,14 +94,45 @@ def test_nor_those_of_a_unit_whose_swap_was_killed_before_anything_left_live(des
 
 @pytest.mark.parametrize("place", ["hdfs://nn/t", "file:/t", "viewfs://x/t"])
 def test_a_directory_may_be_a_committers_if_it_is_older_than_the_log_entry(place):
-    entry = FileInfo(f"{place}/log/0.json", 9, 5000, False, 700)
+    late = Late(before=FileInfo(f"{place}/log/0.json", 9, 5000, False, 700))
+    directory = FileInfo(f"{place}/job", 0, 4000, True, 600)
     files = FileInfo(f"{place}/job/part-0", 9, 4000, False, 601), FileInfo(f"{place}/job/part-1", 9, 4000, False, 602)
-    directory = Snapshot(True, 600, 4000, files)
-    # A killed run has moved some of its files up, which changes its time.
-    begun = Snapshot(True, 600, 6000, files[1:])
-    newer = Snapshot(True, 800, 4000, files)
-    written_later = Snapshot(True, 600, 4000, (files[0], files[1]._replace(mtime_ms=6000)))
+
+    def is_taken(directory, *files):
+        seen = Snapshot(True, directory.file_id, directory.mtime_ms, files)
+        return late.may_be(directory) and late.was_complete(directory.path, seen)
+
     counts_ids = place.startswith("hdfs")
-    expected = [True, True, not counts_ids, counts_ids]
-    assert [is_before(one, entry) for one in (directory, begun, newer, written_later)] == expected
-    assert not is_before(directory, None)
+    assert is_taken(directory, *files)
+    # A killed run has moved some of its files up, which changes its time.
+    assert is_taken(directory._replace(mtime_ms=6000), *files[1:])
+    assert is_taken(directory._replace(file_id=800), *files) is not counts_ids
+    assert is_taken(directory, files[0], files[1]._replace(mtime_ms=6000)) is counts_ids
+    assert not is_taken(directory._replace(file_id=800, mtime_ms=6000))
+
+
+@pytest.mark.parametrize("late", [ANYTHING, NOTHING], ids=["away just now", "never away"])
+def test_in_the_gap_everything_may_be_a_committers_and_without_one_nothing(late):
+    directory = FileInfo("hdfs://nn/t/job", 0, 4000, True, 600)
+    assert late.may_be(directory) is (late is ANYTHING)
+    assert late.was_complete(directory.path, Snapshot(True, 600, 4000))
+
+
+def test_many_kept_copies_cost_nothing_and_keep_no_committers_directory_from_being_moved_up(desk, monkeypatch):
+    monkeypatch.setattr("hivekeeper.steps.arrivals.MOST_LIFTED", 6)
+    desk.compact()
+    files, live = desk.world.files, desk.live(unit_of(desk))
+    for nth in range(7):
+        files.writer.add(f"{live}/kept/{nth}.parquet", DataFile((f"kept {nth}",)))
+    files.writer.add(f"{live}/job/late.parquet", DataFile(("late",)))
+    desk.world.make_older(f"{live}/job")
+    look, looked = files.look, []
+
+    def count(directories, *more):
+        looked.extend(place for place in directories if place.endswith("/kept"))
+        return look(directories, *more)
+
+    files.look = count
+    desk.recover()
+    assert desk.world.rows_of(desk.table)["late"] == 1
+    assert not looked

@@ -1,0 +1,79 @@
+"""Which directories in a unit may be those of a committer that had met it away: it found no directory, and renamed its own to live just
+after live was back, which HDFS takes for a rename *into* live.
+
+Others are anybody's, such as a copy of the unit's own files, which would be read twice. Reads only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Mapping, Optional
+
+from hivekeeper import names
+from hivekeeper.model import FileInfo, Snapshot
+from hivekeeper.names import ControlPaths
+from hivekeeper.ports import Cluster
+from hivekeeper.runlog import store
+from hivekeeper.runlog.history import History
+
+
+@dataclass(frozen=True)
+class Late:
+    """`before`, `after`: files that are younger, or older, than such a directory. `complete_ms`: what is in it was there by then.
+    `is_none`: there is none.
+
+    A NameNode's ids only grow (INodeId); elsewhere the times of files count, which copies may keep. The time of a directory changes when a
+    killed recovery has moved some of its files up.
+    """
+
+    before: Optional[FileInfo] = None
+    after: Optional[FileInfo] = None
+    complete_ms: Optional[float] = None
+    is_none: bool = False
+
+    def may_be(self, directory: FileInfo) -> bool:
+        """As far as a listing of live tells."""
+        is_older = self.before is None or not _have_order(directory, self.before) or directory.file_id < self.before.file_id
+        is_younger = self.after is None or not _have_order(directory, self.after) or directory.file_id > self.after.file_id
+        return not self.is_none and is_older and is_younger
+
+    def was_complete(self, path: str, inside: Snapshot) -> bool:
+        """As far as what is in it tells."""
+        latest = self.complete_ms
+        if self.before is not None and not _have_order(FileInfo(path, 0, 0, True, inside.file_id), self.before):
+            latest = self.before.mtime_ms
+        times = [entry.mtime_ms for entry in inside.entries] or [inside.mtime_ms]
+        return latest is None or max(times) <= latest
+
+
+def _have_order(one: FileInfo, other: FileInfo) -> bool:
+    """Whether the ids of two files say which of them is older."""
+    return names.server_of(other.path).startswith("hdfs:") and bool(one.file_id and other.file_id)
+
+
+# Live was away just now, and had no sub-directory before.
+ANYTHING = Late()
+# Live was never away.
+NOTHING = Late(is_none=True)
+
+
+class Earlier:
+    """Of runs that are over: what was made before the run wrote its log entry."""
+
+    def __init__(self, cluster: Cluster, control: ControlPaths, history: Optional[History] = None) -> None:
+        self._cluster, self._control, self._history = cluster, control, history
+
+    @cached_property
+    def _away(self) -> Mapping[str, int]:
+        return (self._history or store.read_history(self._cluster, self._control)).away
+
+    @cached_property
+    def _entries(self) -> Mapping[int, FileInfo]:
+        return store.list_log(self._cluster.files, self._control).entries
+
+    def find(self, unit: str) -> Late:
+        """Nothing if the entry has expired."""
+        version = self._away.get(unit)
+        entry = None if version is None else self._entries.get(version)
+        return NOTHING if entry is None else Late(before=entry)
