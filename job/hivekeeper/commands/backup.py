@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import List, Tuple
+from typing import List, Sequence, Tuple
 
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
@@ -12,8 +12,8 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table
 from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.plan import eligibility, ownership
-from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
-from hivekeeper.ports import Cluster, Lock
+from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, portions
+from hivekeeper.ports import Cluster, Lock, NoPermission
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry
@@ -21,6 +21,7 @@ from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, RunPlan, is_recordable
 from hivekeeper.steps import backup_tables, identity, run_directory, table_log
+from hivekeeper.steps.attributes import read_attributes
 from hivekeeper.steps.observe import observe_table
 from hivekeeper.steps.timing import Step, timed
 
@@ -59,7 +60,7 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     plan = RunPlan(name, BACKUP, table, units, backup_tables.name_table(table, settings, name), name)
 
     def group_reads(group: str) -> bool:
-        return all(ownership.is_seen_by_group(judged.snapshot, group) for judged in there)
+        return all(_is_read_by_group(cluster, some, group) for some in portions(there))
 
     lives = [one.unit for one in there]
     run = run_directory.open_run(cluster, table, observed.control, lock, name, BACKUP, settings, group_reads, units=lives)
@@ -71,6 +72,14 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     version = table_log.commit(run, entry, {"units": len(units), "files": files, "bytes": total})
     outcomes = tuple(UnitOutcome(one.unit.name, Outcome.RECORDED, one.sizes.files, one.sizes.total_bytes) for one in there)
     return TableOutcome(table.full_name, name, outcomes + refused, log_version=version, backup_table=plan.backup_table)
+
+
+def _is_read_by_group(cluster: Cluster, units: Sequence[UnitAnalysis], group: str) -> bool:
+    try:
+        found, refused = read_attributes(cluster.files, {judged.live: judged.snapshot for judged in units})
+    except NoPermission:
+        return False
+    return not refused and all(ownership.is_read_by_group(one, group) for one in found.values())
 
 
 def _choose(observed: ObservedTable) -> Tuple[List[UnitAnalysis], Tuple[UnitOutcome, ...]]:

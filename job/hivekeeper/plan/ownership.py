@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Collection, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from hivekeeper import names, quoting
-from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard, Snapshot
+from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard
 from hivekeeper.names import ControlPaths
 from hivekeeper.reasons import Code, Reason
 
@@ -203,21 +203,19 @@ def is_closed(mode: int) -> bool:
 
 
 def is_read_by_group(attributes: Attributes, group: str) -> bool:
-    """Whether this group may list a directory and read its data files. To what is another group's, its members are others."""
+    """Whether this group may list a directory and read its data files."""
     of_files = attributes.group if attributes.file_group is None else attributes.file_group
-    directory = _group_bits(attributes.mode, attributes.acl) if attributes.group == group else attributes.mode
-    files = _group_bits(attributes.file_mode, attributes.file_acl) if of_files == group else attributes.file_mode
+    directory = _bits_for(group, attributes.group, attributes.mode, attributes.acl)
+    files = _bits_for(group, of_files, attributes.file_mode, attributes.file_acl)
     return directory & 0o5 == 0o5 and bool(files & 0o4)
 
 
-def is_seen_by_group(snapshot: Snapshot, group: str) -> bool:
-    """Like is_read_by_group, from modes alone. With an ACL the group bits are its mask, which may allow more than the group's own entry. A
-    listing does not tell the directory's group: it counts as that of the files.
-    """
-    files = [entry for entry in snapshot.entries if not entry.is_dir]
-    is_of_group = all(entry.group == group for entry in files)
-    directory = snapshot.mode >> 3 & 0o7 if is_of_group else snapshot.mode
-    return directory & 0o5 == 0o5 and all(entry.mode & (0o040 if entry.group == group else 0o004) for entry in files)
+def _bits_for(group: str, owned_by: str, mode: int, acl: Tuple[str, ...]) -> int:
+    """To what is another group's, the members of a group are others, unless the ACL names them."""
+    if group == owned_by:
+        return _group_bits(mode, acl)
+    named = [bits_of(rights) for kind, name, rights in list_access(acl) if (kind, name) == ("group", group)]
+    return named[0] & mode >> 3 if named else mode & 0o7
 
 
 def _group_bits(mode: int, acl: Iterable[str]) -> int:

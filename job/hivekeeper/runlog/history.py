@@ -162,7 +162,7 @@ class LoggedRun:
         return replace(self, units=tuple(unit.shortened(is_spared) for unit, is_spared in spare_astray(self.units)))
 
 
-# Their check refused, or the run was killed: of those that were away meanwhile a recovery has looked for what came then.
+# Their check refused, or the run was killed.
 _AT_PLACE = frozenset([Outcome.NOT_SWAPPED, Outcome.NOT_ROLLED_BACK])
 
 
@@ -183,11 +183,11 @@ class History:
 
     @cached_property
     def away(self) -> Mapping[str, int]:
-        """The number of the last entry of a run that had a unit away from live, by the unit's name. Not of one that was killed: then it is
-        not known whether a unit was away, and until when.
+        """The number of the last entry of a run that had a unit away from live, by the unit's name. Of one that was killed it is not known
+        whether a unit was away, and until when, but for those that its recovery put back.
         """
-        by_itself = ((run.version, unit) for run in self.runs if run.recovered_by is None for unit in run.units)
-        return {unit.partition: version for version, unit in by_itself if unit.outcome.touched and unit.outcome not in _AT_PLACE}
+        units = ((run, unit) for run in self.runs for unit in run.units if unit.outcome.touched and unit.outcome not in _AT_PLACE)
+        return {unit.partition: run.version for run, unit in units if run.recovered_by is None or unit.outcome is Outcome.PUT_BACK}
 
     @property
     def table_id(self) -> str:

@@ -281,5 +281,5 @@ def _find_liftable(files: Files, live: str, committed: Sequence[FileInfo], room:
     if not seen.keys() >= known.keys():
         return {}
     same = [place for place, file_id in known.items() if seen[place].file_id == file_id]
-    whole = (place for place in same if late.was_complete(place, seen[place]) and eligibility.holds_only_data(seen[place]))
+    whole = (place for place in same if late.was_complete(seen[place]) and eligibility.holds_only_data(seen[place]))
     return {place: seen[place].entries for place in whole}

@@ -10,7 +10,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Callable, ContextManager, Iterable, Iterator, Mapping, Optional, Protocol, Sequence, Tuple
 
-from hivekeeper.model import FileInfo, Unit
+from hivekeeper.model import FileInfo, Snapshot, Unit
+from hivekeeper.plan import eligibility
 from hivekeeper.plan.recover import Move, next_move
 from hivekeeper.ports import FilesError, FilesUnavailable, NoPermission
 from hivekeeper.reasons import Code, Reason
@@ -332,10 +333,26 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
 
 
 def _find_late(exchange: Exchange, begun: bool) -> Late:
-    """What may have come to live, where live is what it was before this was asked: it may have been away, or not."""
-    if exchange.run.late is not None:
-        return exchange.run.late
+    """What may have come to live, where nothing is renamed now. Of a run that was killed nobody knows when live was away, if it was."""
+    if exchange.run.is_recovered:
+        return NOTHING
     return ANYTHING if begun else exchange.find_earlier() or NOTHING
+
+
+def _find_nested(exchange: Exchange, late: Late, entries: Tuple[FileInfo, ...]) -> str:
+    """A directory in live that a recovery finds there, and that may be a committer's, or a copy of the unit's files that somebody keeps; ""
+    for none.
+    """
+    if not exchange.run.is_recovered or late is not NOTHING:
+        return ""
+    return next((entry.path for entry in eligibility.find_committed(Snapshot(True, entries=entries))), "")
+
+
+def _with_nested(why: Reason, place: str) -> Reason:
+    if not place:
+        return why
+    what = f"{why.what}; {place} is a copy that somebody keeps, or what a writer has brought who met the unit away: nobody can tell"
+    return replace(why, what=what, next="if its rows are nowhere else, move its files up, else move it away; readers may not see them")
 
 
 def _put_back(exchange: Exchange, why: Reason) -> UnitResult:
@@ -349,11 +366,13 @@ def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bo
     """Steps 6 and 7, after the new files are live: carry over, then verify."""
     assert exchange.expected is not None
     carried = NOTHING_LATE if nothing_late else exchange.means.carry_over(exchange.expected)
-    if exchange.means.holds(exchange.expected, exchange.means.settle_live(late)):
-        unmerged = "" if carried.is_merged else exchange.means.find_unmerged()
-        if carried.left or unmerged:
+    entries = exchange.means.settle_live(late)
+    if exchange.means.holds(exchange.expected, entries):
+        unmerged, nested = "" if carried.is_merged else exchange.means.find_unmerged(), _find_nested(exchange, late, entries)
+        if carried.left or unmerged or nested:
             why = Reason(Code.LATE_IN_BACKUP, f"not all that came during the {exchange.words.after} is in live", places.ADVICE)
             why = _with_unmerged(_with_late(why, carried.left) if carried.left else why, unmerged)
+            why = _with_nested(why, nested)
             return UnitResult(exchange.unit, Outcome.MISPLACED, exchange.certificate, gap_ms, carried.moved, why, has_backup=True)
         return UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, carried.moved)
     # Somebody has overwritten the unit since: its old rows must never come back.
@@ -381,8 +400,10 @@ def _end_cancelled(
     exchange.cancel()
     if late is None:
         return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why)
-    exchange.means.settle_live(late)
+    nested = _find_nested(exchange, late, exchange.means.settle_live(late))
     unmerged = exchange.means.find_unmerged()
     if unmerged:
         outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=places.ADVICE)
+    if nested:
+        outcome, why = Outcome.MISPLACED, _with_nested(why, nested)
     return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why)

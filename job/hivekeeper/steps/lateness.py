@@ -20,41 +20,36 @@ from hivekeeper.runlog.history import History
 
 @dataclass(frozen=True)
 class Late:
-    """`before`, `after`: files that are younger, or older, than such a directory. `complete_ms`: what is in it was there by then.
-    `is_none`: there is none.
+    """`before`: a file that is younger than such a directory. `is_none`: there is none.
 
-    A NameNode's ids only grow (INodeId); elsewhere the times of files count, which copies may keep. The time of a directory changes when a
-    killed recovery has moved some of its files up.
+    A NameNode's ids only grow (INodeId). Elsewhere the times of its files count, which copies may keep; the directory's own changes when a
+    command that is killed has moved some of them up.
     """
 
     before: Optional[FileInfo] = None
-    after: Optional[FileInfo] = None
-    complete_ms: Optional[float] = None
     is_none: bool = False
 
     def may_be(self, directory: FileInfo) -> bool:
         """As far as a listing of live tells."""
-        is_older = self.before is None or not _have_order(directory, self.before) or directory.file_id < self.before.file_id
-        is_younger = self.after is None or not _have_order(directory, self.after) or directory.file_id > self.after.file_id
-        return not self.is_none and is_older and is_younger
+        is_older = self.before is None or not _have_order(directory.file_id, self.before) or directory.file_id < self.before.file_id
+        return not self.is_none and is_older
 
-    def was_complete(self, path: str, inside: Snapshot) -> bool:
+    def was_complete(self, inside: Snapshot) -> bool:
         """As far as what is in it tells."""
-        latest = self.complete_ms
-        if self.before is not None and not _have_order(FileInfo(path, 0, 0, True, inside.file_id), self.before):
-            latest = self.before.mtime_ms
+        if self.before is None or _have_order(inside.file_id, self.before):
+            return True
         times = [entry.mtime_ms for entry in inside.entries] or [inside.mtime_ms]
-        return latest is None or max(times) <= latest
+        return max(times) <= self.before.mtime_ms
 
 
-def _have_order(one: FileInfo, other: FileInfo) -> bool:
-    """Whether the ids of two files say which of them is older."""
-    return names.server_of(other.path).startswith("hdfs:") and bool(one.file_id and other.file_id)
+def _have_order(file_id: int, file: FileInfo) -> bool:
+    """Whether the ids say which of two files is older."""
+    return names.server_of(file.path).startswith("hdfs:") and bool(file_id and file.file_id)
 
 
 # Live was away just now, and had no sub-directory before.
 ANYTHING = Late()
-# Live was never away.
+# Live was not away, or nobody can tell any more when.
 NOTHING = Late(is_none=True)
 
 

@@ -40,15 +40,11 @@ from hivekeeper.steps import (
     swap,
 )
 from hivekeeper.steps.exchange import Exchange
-from hivekeeper.steps.lateness import NOTHING, Late
 from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
 from hivekeeper.steps.run_directory import Returned, Run
 from hivekeeper.steps.whereabouts import Whereabouts
 
 log = logging.getLogger(__name__)
-
-# A committer that met no directory renames its own to live just after the unit is back, unless its process stands still.
-MOST_MS_LATE = 60_000
 
 Settled = Tuple[str, Tuple[UnitResult, ...]]
 Settle = Callable[[PlannedUnit], UnitResult]
@@ -85,24 +81,14 @@ def settle_runs(
                 raise _unknown_files(table, paths, f"{paths.top}, which has no plan")
             continue
         whereabouts = Whereabouts(most_ms=math.inf) if every else Whereabouts()
-        run = Run(cluster, table, control, paths, lock, rights=rights, returned=Returned(is_unlimited=every), whereabouts=whereabouts)
-        run = replace(run, late=_find_late(run, plan))
+        returned = Returned(is_unlimited=every)
+        run = Run(cluster, table, control, paths, lock, rights=rights, is_recovered=True, returned=returned, whereabouts=whereabouts)
         about, units = (settle or settle_run)(run, plan)
         yield plan.run, units
         if about is not None:
             finish.record_run(about, plan, units, {}, by)
     # While a run was unfinished, nobody has removed the directory of another one.
     finish.tidy_up(cluster, table, control, is_gone=settle is not None, every=every or is_interrupted)
-
-
-def _find_late(run: Run, plan: RunPlan) -> Late:
-    """What may have come while this run had a unit away: where those go, their directory shows when the last one went or came back. It was
-    made before the plan. A rollback is planned whatever directories are in live.
-    """
-    last, planned = run.files.stat(run.paths.state("retired")), run.files.stat(run.paths.plan)
-    if last is None or planned is None or last.mtime_ms < planned.mtime_ms:
-        return NOTHING
-    return Late(after=planned if plan.operation == ROLLBACK else None, complete_ms=last.mtime_ms + MOST_MS_LATE)
 
 
 def refuse_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> None:

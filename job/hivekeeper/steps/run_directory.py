@@ -21,7 +21,6 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import longest_entry, table_id
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
-from hivekeeper.steps.lateness import Late
 from hivekeeper.steps.observe import find_above
 from hivekeeper.steps.whereabouts import Whereabouts
 
@@ -64,7 +63,7 @@ class Run:
     """What every step of one run on one table needs.
 
     `leftover_ms`: how long a writer's directory above the units must be unchanged to count as a leftover; None: never.
-    `late`: of a run that is recovered, what may have come to a unit before it ended; None while it is at work.
+    `is_recovered`: another command finishes or undoes it.
     `checkpoint_interval`: the entries of the log after which it gets a checkpoint, which may let go entries older than `log_retention_ms`;
     None for a recovery, which writes none.
     """
@@ -81,7 +80,7 @@ class Run:
     above: Mapping[str, Attributes] = field(default_factory=dict)
     checkpoint_interval: Optional[int] = None
     log_retention_ms: int = 0
-    late: Optional[Late] = None
+    is_recovered: bool = False
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
     returned: Returned = field(default_factory=Returned, compare=False)
     moved_up: MovedUp = field(default_factory=MovedUp, compare=False)

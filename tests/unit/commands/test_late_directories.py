@@ -8,8 +8,10 @@ from contextlib import suppress
 
 import pytest
 
+from hivekeeper.codes import Exit
 from hivekeeper.ports import FilesUnavailable
 from hivekeeper.runlog import store
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from support.desk import desk_by
 from support.fakes.files import Killed
@@ -89,7 +91,44 @@ def test_in_the_gap_of_a_unit_that_was_put_back(desk, command, end, monkeypatch)
     assert opened
     assert files.stat(live)
     files.writer.close(opened[0])
+    code = desk.recover().code
+    if end == "killed":
+        # Nobody knows any more that it was away. It is told once.
+        assert (code, desk.recover().code) == (Exit.INVESTIGATE, Exit.DONE)
+        assert f"{live}/attempt" in desk.log().runs[-1].units[0].reason
+    else:
+        assert desk.world.rows_of(desk.table)["late"] == 1
+
+
+def test_what_a_recovery_finds_beside_the_new_files_is_told_too(desk, command):
+    """The run was killed after its swaps: the directory may be a copy that somebody keeps."""
+    desk.kill_before(["rename_exact", "/log/"], getattr(desk, command))
+    nest(desk)
+    rows = desk.world.rows_of(desk.table)
+    assert (desk.recover().code, desk.recover().code) == (Exit.INVESTIGATE, Exit.DONE)
+    assert desk.world.rows_of(desk.table) == rows
+    assert {unit.partition: unit.outcome for unit in desk.log().runs[-1].units}["dt=1"] is Outcome.MISPLACED
+
+
+def test_after_a_recovery_has_put_the_unit_back(desk, command):
+    """It is a little later than that look at the unit."""
+    live, files, opened = desk.live("dt=1"), desk.world.files, []
+
+    def watch(what):
+        if "rename_exact" in what and f"{live} " in what and not opened:
+            opened.append(files.writer.open(f"{live}/open.parquet"))
+            files.die_after(1)
+
+    files.before_step = watch
+    with suppress(Killed):
+        getattr(desk, command)()
+    survive(desk)
+    assert opened
+    assert files.stat(live) is None
+    files.writer.add("hdfs://nn/jobs/attempt/late.parquet", DataFile(("late",)))
     desk.recover()
+    files.writer.rename_into("hdfs://nn/jobs/attempt", live)
+    files.writer.close(opened[0])
     desk.recover()
     assert desk.world.rows_of(desk.table)["late"] == 1
 

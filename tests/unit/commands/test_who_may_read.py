@@ -130,6 +130,33 @@ def test_old_files_can_be_read_in_the_backup_by_those_who_could_read_the_table_a
     assert not any(path.endswith((".json", ".jsonl", "lock")) for user, path in watched.seen if user == "stranger")
 
 
+# The rights of a partition, and whether the group `data`, which may read the table, may read all of it.
+OF_ANOTHER_GROUP = {
+    "one that files of another group leave open": ({"mode": 0o750, "file_mode": 0o644, "of_files": "users"}, True),
+    "one of which only the files are the group's": ({"mode": 0o750, "file_mode": 0o640, "group": "hr"}, False),
+    "one whose ACL keeps the group out": (
+        {"mode": 0o755, "file_mode": 0o644, "group": "hr", "of_files": "hr", "acl": "---"},
+        False,
+    ),
+    "one whose ACL lets the group in": ({"mode": 0o750, "file_mode": 0o644, "group": "hr", "of_files": "hr", "acl": "r-x"}, True),
+}
+
+
+@pytest.mark.parametrize("name", OF_ANOTHER_GROUP)
+@pytest.mark.parametrize("command", [Desk.backup, Desk.compact])
+def test_records_are_open_to_the_group_of_the_table_if_it_may_read_every_partition(command, name):
+    (rights, is_open), desk = OF_ANOTHER_GROUP[name], a_desk({"dt=1": (0o750, 0o640), "dt=2": (0o750, 0o640)}, 0o750)
+    top, bits = desk.world.files.namespace.find(desk.live("dt=1")), rights.get("acl")
+    others = "r-x" if rights["mode"] & 0o5 else "---"
+    acl = ("group::r-x", f"group:data:{bits}", "mask::r-x", f"other::{others}", "user::rwx") if bits else ()
+    own(top, group=rights.get("group", "data"), mode=rights["mode"], acl=acl)
+    for node in top.children.values():
+        own(node, group=rights.get("of_files", "data"), mode=rights["file_mode"], file_mode=rights["file_mode"])
+    command(desk)
+    (entry,) = desk.world.files.look([desk.control.log])[desk.control.log].entries
+    assert entry.mode == (0o640 if is_open else 0o600)
+
+
 def test_a_log_that_was_closed_to_the_group_stays_closed():
     desk = a_desk({"dt=1": (0o750, 0o640), "dt=2": (0o750, 0o600)}, 0o750)
     desk.compact()
