@@ -21,12 +21,22 @@ def test_a_table_that_somebody_moved_onto_anothers_directory_is_refused_whatever
     assert compacted(another_cluster(), database) == [Code.SHARED_DIRECTORY] * 2
 
 
+@pytest.fixture
+def driver():
+    """Its configuration is that of all tests."""
+    driver = another_driver()
+    keys = ("fs.defaultFS", "dfs.nameservices", "dfs.namenode.rpc-address.alias", "dfs.client.failover.proxy.provider.alias")
+    before = {key: driver.hadoop_conf.get(key) for key in keys}
+    yield driver
+    for key, value in before.items():
+        driver.hadoop_conf.unset(key) if value is None else driver.hadoop_conf.set(key, value)
+
+
 @pytest.mark.parametrize("wanted", ["default", "nameservice"])
-def test_the_same_where_a_nameservice_has_this_namenode_too(spark, layout, database, wanted):
+def test_the_same_where_a_nameservice_has_this_namenode_too(spark, layout, database, driver, wanted):
     place = make_two_tables(spark, database)
     server = layout.namenode.partition("//")[2].replace("localhost", "127.0.0.1")
     set_locations(spark, layout, database, place, f"hdfs://{server}")
-    driver = another_driver()
     driver.hadoop_conf.set("dfs.nameservices", "alias")
     driver.hadoop_conf.set("dfs.namenode.rpc-address.alias", server)
     driver.hadoop_conf.set("dfs.client.failover.proxy.provider.alias", FAILOVER)
