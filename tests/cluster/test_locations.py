@@ -22,7 +22,7 @@ def test_a_table_that_somebody_moved_onto_anothers_directory_is_refused_whatever
 
 
 @pytest.fixture
-def driver():
+def another():
     """Its configuration is that of all tests."""
     driver = another_driver()
     keys = ("fs.defaultFS", "dfs.nameservices", "dfs.namenode.rpc-address.alias", "dfs.client.failover.proxy.provider.alias")
@@ -33,16 +33,16 @@ def driver():
 
 
 @pytest.mark.parametrize("wanted", ["default", "nameservice"])
-def test_the_same_where_a_nameservice_has_this_namenode_too(spark, layout, database, driver, wanted):
+def test_the_same_where_a_nameservice_has_this_namenode_too(spark, layout, database, another, wanted):
     place = make_two_tables(spark, database)
     server = layout.namenode.partition("//")[2].replace("localhost", "127.0.0.1")
     set_locations(spark, layout, database, place, f"hdfs://{server}")
-    driver.hadoop_conf.set("dfs.nameservices", "alias")
-    driver.hadoop_conf.set("dfs.namenode.rpc-address.alias", server)
-    driver.hadoop_conf.set("dfs.client.failover.proxy.provider.alias", FAILOVER)
+    another.hadoop_conf.set("dfs.nameservices", "alias")
+    another.hadoop_conf.set("dfs.namenode.rpc-address.alias", server)
+    another.hadoop_conf.set("dfs.client.failover.proxy.provider.alias", FAILOVER)
     if wanted == "nameservice":
-        driver.hadoop_conf.set("fs.defaultFS", "hdfs://alias")
-    cluster = assemble(driver)
+        another.hadoop_conf.set("fs.defaultFS", "hdfs://alias")
+    cluster = assemble(another)
     assert cluster.files.qualify(place).startswith(layout.namenode if wanted == "default" else "hdfs://alias/")
     # A client can use the one spelling.
     for name in (layout.namenode, f"hdfs://{server}", "hdfs://alias"):
