@@ -391,6 +391,15 @@ def heavy_partitions(table: Table) -> Refused:
     )
 
 
+def local_table(path: str) -> Refused:
+    return Refused(
+        f"{path}: it is on the local file system of this machine, and the tables of this cluster are not",
+        code=Code.LOCAL_TABLE,
+        state="nothing there was looked at",
+        next="leave this table out, and find out who gave it this location",
+    )
+
+
 def require_readable(table: Optional[Table]) -> Optional[Table]:
     """The table, None if there is none. Raises MetastoreRefused if its definition could not be read, which says nothing about it."""
     if table is not None and table.unreadable:

@@ -327,6 +327,11 @@ def test_a_server_that_nobody_configured_is_known_without_a_call(files_world, si
     assert refused.value.reason.code is Code.FOREIGN_SERVER
 
 
+def test_a_location_is_spelled_in_a_time_that_grows_with_its_length_only(files_world):
+    """A metastore takes thousands of characters for each partition's."""
+    assert soon(lambda: files_world.files.qualify(f"hdfs://h:{'0' * 200_000}a/x")).endswith("0a/x")
+
+
 @pytest.mark.parametrize("text", ["x:y", "x:.hivekeeper/y", "hdfs://[/x", "//w", "//w:t", "//[x", "//[::1]:8020w/t", "file:"])
 def test_a_text_that_is_no_location_is_nowhere_and_no_error(files_world, text):
     """Hive's server stores whatever alter_partitions gives a partition for its location."""
@@ -400,7 +405,6 @@ def test_servers_that_a_site_configures_are_not_foreign(gateway):
             "viewfs://ours/w",
             "hdfs://mounted:9820/w",
             "hdfs://twice2:8020/w",
-            "file:/w",
         ),
     ):
         assert not files.is_foreign(files.qualify(known)), known
@@ -414,7 +418,16 @@ def test_servers_that_a_site_configures_are_not_foreign(gateway):
             "hdfs://mounted/w",
             "hdfs://evil",
         ),
-        *("s3a://theirs/w", "viewfs://theirs/w", "viewfs:/w", "viewfs://our/w", "file://home/w", "hftp://home/w", "webhdfs://theirs/w"),
+        *(
+            "s3a://theirs/w",
+            "viewfs://theirs/w",
+            "viewfs:/w",
+            "viewfs://our/w",
+            "file://home/w",
+            "hftp://home/w",
+            "webhdfs://theirs/w",
+            "file:/w",
+        ),
         *("ftp://home/w", "har:/w/x.har", "har://hdfs-home/w/x.har", "swift://a.b/w", "http://home/w", "abc:/w", "alluxio://zk@home/w"),
     ):
         assert files.is_foreign(files.qualify(unknown)), unknown

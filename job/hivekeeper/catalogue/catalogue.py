@@ -51,7 +51,10 @@ class Catalogue:
             raise UsageError("catalogue.base_path is not set", next="set it to a directory for the catalogue (docs/catalogue.md)")
         base = cluster.files.qualify(settings.base_path)
         if cluster.files.is_foreign(base):
-            raise UsageError(f"catalogue.base_path: {base} is on a server that no configuration names", next="give one on the default one")
+            raise UsageError(
+                f"catalogue.base_path: {base} is on a server, or a file system, that no configuration names",
+                next="give one on the default one",
+            )
         top = names.join(base, settings.relative_path)
         opened = cls(confine(cluster, Jail("the catalogue", (top,), settings.database.lower())), settings, base, run, trusted)
         opened._require_places()

@@ -36,7 +36,7 @@ from hivekeeper.model import (
     Snapshot,
     Ties,
 )
-from hivekeeper.ports import ALL, ANY_LENGTH, NO_IDS, FilesError, Lock, LockHeld
+from hivekeeper.ports import ALL, ANY_LENGTH, NO_IDS, FilesError, Lock, LockHeld, local_table
 from hivekeeper.reasons import Code
 
 AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*(?=/)|(?=/(?!/)))")
@@ -276,11 +276,7 @@ class HadoopFiles:
         """The scheme behind the path, hdfs or file."""
         scheme = str(_ask(self._locations.schemeBehind, names.parent(path)))
         if scheme == "file" and str(self._locations.defaultScheme()) != "file":
-            raise Refused(
-                f"{path}: it is on the local file system of this machine, and the tables of this cluster are not",
-                code=Code.LOCAL_TABLE,
-                next="leave this table out, and find out who gave it this location",
-            )
+            raise local_table(path)
         if scheme not in ("hdfs", "file"):
             raise Refused(
                 f"{path}: a {scheme} file system has no lock that ends with the process that holds it",

@@ -186,9 +186,9 @@ class HiveMetastore:
                 of_location, paths = _told(found, f"{database}."), found["paths"]
                 locations.update({f"{database}.{table}": location for table, location in of_location.items()})
                 places.update({f"{database}.{table}": _places(table, of_location, paths) for table in {**of_location, **paths}})
-            self._roots = Roots(locations, places)
-            self._homes = _told(json.loads(_ask(self._reader.databaseLocations, json.dumps(databases))))
-            self._read_at = time.monotonic()
+            homes = _told(json.loads(_ask(self._reader.databaseLocations, json.dumps(databases))))
+            # All or nothing: where nothing is known of databases, a table may lie in the directory of any.
+            self._roots, self._homes, self._read_at = Roots(locations, places), homes, time.monotonic()
         return self._roots
 
 

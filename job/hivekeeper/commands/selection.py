@@ -66,10 +66,25 @@ class SelectedTables:
                 continue
             self.absent.update({f"{database}.{name}": NO_SUCH_TABLE for name in chosen if name not in found})
             for name in chosen:
-                table = found.pop(name, None)
+                try:
+                    table = self._read_alone(found.pop(name, None))
+                except Exception as error:
+                    if not is_begun:
+                        raise
+                    self.absent[f"{database}.{name}"] = self._why_unread(database, error)
+                    continue
                 if table is not None and (f"{database}.{name}" in self._named or not _is_backup(table)):
                     is_begun = True
                     yield table
+
+    def _read_alone(self, table: Optional[Table]) -> Optional[Table]:
+        """What is only too much with others is asked for alone: else these could cost it its definition."""
+        if table is None or not table.unreadable:
+            return table
+        found = self._cluster.metastore.tables(table.database, [table.name]).get(table.name)
+        if found is None:
+            self.absent[table.full_name] = NO_SUCH_TABLE
+        return found
 
     def _why_unread(self, database: str, error: Exception) -> Reason:
         lost = self._cluster.lost()

@@ -19,7 +19,7 @@ from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
 from hivekeeper.plan.backup_tables import lies_like_ours
 from hivekeeper.plan.unchanged import KnownUnit, is_unchanged
-from hivekeeper.ports import ALL, Cluster, Files, NoPermission
+from hivekeeper.ports import ALL, Cluster, Files, NoPermission, local_table
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import may_be_inside
 from hivekeeper.steps.leftovers import find_staging, look_inside
@@ -57,10 +57,13 @@ BoundedLook = Callable[[Sequence[str], int], Mapping[str, Snapshot]]
 def qualify_table(files: Files, table: Table) -> Table:
     """The table with its location in the canonical spelling; every command begins with this.
 
-    Raises Refused if the location is on a server that no configuration names: a call to it might never return, and hold up all tables.
+    Raises Refused if the location is on a server that no configuration names, or on this machine: a call to it might never return, and hold
+    up all tables.
     """
     location = files.qualify(table.location) if table.location else ""
     if location and files.is_foreign(location):
+        if location.startswith("file:"):
+            raise local_table(location)
         raise Refused(
             f"{table.full_name}: its location ({location}) is on a server that is not configured here",
             code=Code.FOREIGN_SERVER,

@@ -99,7 +99,7 @@ def _release(lock: Lock, control: ControlPaths) -> None:
     try:
         lock.release()
     except FilesError as error:
-        log.warning("step=unlock failed path=%s reason=%r", control.lock, str(error))
+        log.warning("step=unlock failed path=%r reason=%r", control.lock, str(error))
 
 
 @contextmanager

@@ -23,12 +23,15 @@ import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
+import org.apache.hadoop.security.AccessControlException;
 
 /** Reads owner, mode, ACL, extended attributes and policies of directories, and gives them to others. */
 public class Attributes {
   private static final String REPLICATED = "replication";
   /** Characters of the extended attributes of one directory. HDFS allows half a megabyte of them, and thousands of directories are read at once. */
   private static final int MOST_XATTRS = 4096;
+  /** Characters of one ACL. HDFS bounds how many entries it has (AclTransformation.MAX_ENTRIES), not how long the names in them are. */
+  private static final int MOST_ACL = 8192;
 
   private final Configuration conf;
 
@@ -168,12 +171,16 @@ public class Attributes {
     return fs instanceof DistributedFileSystem && status.hasAcl() ? aclAt(fs, status.getPath()) : Collections.<String>emptyList();
   }
 
+  /** Raises AccessControlException for one that is too long to be kept for each of many: nobody can say then who may read. */
   private static List<String> aclAt(FileSystem fs, Path path) throws IOException {
     AclStatus found = fs.getAclStatus(path);
     List<String> printed = new ArrayList<String>();
+    int left = MOST_ACL;
     for (AclEntry entry : AclUtil.getAclFromPermAndEntries(found.getPermission(), found.getEntries())) {
       printed.add(entry.toString());
+      left -= entry.toString().length();
     }
+    if (left < 0) throw new AccessControlException(path + ": its ACL has more than " + MOST_ACL + " characters, and is not read");
     Collections.sort(printed);
     return printed;
   }

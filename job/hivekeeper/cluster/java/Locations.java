@@ -103,7 +103,8 @@ public class Locations {
 
   /**
    * Whether no configuration names the server of a location (qualified): it must not be called. A server that is silent, but accepts
-   * connections, keeps a client of HDFS waiting for ever. `named` are more file systems that the site trusts.
+   * connections, keeps a client of HDFS waiting for ever. `named` are more file systems that the site trusts. The files of this machine are
+   * foreign, too, to a cluster whose own are elsewhere: `/net/HOST` of an automounter calls that host.
    *
    * Only the text counts, because what a foreign name leads to may change between two questions.
    */
@@ -120,7 +121,6 @@ public class Locations {
     for (String each : Json.readStrings(named)) {
       if (isOneFileSystem(uri, new Path(each).toUri())) return false;
     }
-    if ("file".equals(uri.getScheme())) return uri.getAuthority() != null;
     if ("viewfs".equals(uri.getScheme())) return !hasMounts(uri.getAuthority());
     if ("hdfs".equals(uri.getScheme()) && uri.getAuthority() != null && nameNodes.isNamed(uri.getAuthority())) return false;
     return !isMounted(uri);

@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.common.StatsSetupConst;
@@ -66,6 +67,11 @@ public class MetastoreConnection {
   /** By the list of all: whoever owns a database may have given it more properties than can be read. */
   boolean isDatabase(String name) throws Exception {
     return client.getAllDatabases().contains(name.toLowerCase(Locale.ROOT));
+  }
+
+  /** A name that nothing has, and that nobody can foresee, to ask whether the metastore answers at all. */
+  static String nobodysName() {
+    return "hivekeeper_" + UUID.randomUUID().toString().replace("-", "");
   }
 
   /** Null if the database has none or does not exist. */

@@ -122,7 +122,7 @@ public class MetastoreReader {
 
   /**
    * {locations, paths, unreadable}: the qualified location of every table of a database that has one; where Spark finds its files, if that is
-   * elsewhere; why a table cannot be read. Paths of more than `mostCharacters` are left out.
+   * elsewhere; why a table cannot be read. Of paths that have more than `mostCharacters` together some are left out.
    */
   public String locations(String database, int mostCharacters) throws Exception {
     Map<String, String> places = new LinkedHashMap<String, String>();
@@ -145,17 +145,19 @@ public class MetastoreReader {
   }
 
   /**
-   * The values of the SerDe's property `path` of a table of Spark, qualified: Spark looks for it in any case, and takes one of them. None that
-   * is longer than `mostCharacters`: all are kept for all tables, and whoever may create these chooses them.
+   * The values of the SerDe's property `path` of a table of Spark, qualified: Spark looks for it in any case, and takes one of them. No more
+   * than have `mostCharacters` together: all are kept for all tables, and whoever may create these chooses them.
    */
   private Set<String> sparkPaths(Table table, int mostCharacters) {
     Set<String> found = new LinkedHashSet<String>();
     StorageDescriptor sd = table.getSd();
     if (sd == null || sd.getSerdeInfo() == null || !parameters(table.getParameters()).containsKey("spark.sql.sources.provider")) return found;
+    int left = mostCharacters;
     for (Map.Entry<String, String> entry : parameters(sd.getSerdeInfo().getParameters()).entrySet()) {
-      if (!"path".equalsIgnoreCase((String) entry.getKey())) continue;
       String path = (String) entry.getValue();
-      if (path.length() <= mostCharacters && Locations.isPath(path)) found.add(connection.qualify(path));
+      if (!"path".equalsIgnoreCase((String) entry.getKey()) || path.length() > left || !Locations.isPath(path)) continue;
+      found.add(connection.qualify(path));
+      left -= path.length();
     }
     return found;
   }
@@ -175,9 +177,9 @@ public class MetastoreReader {
         unreadable.put(name, Messages.shortReason(failed));
       }
     }
-    // A metastore that does not answer any more fails here, too.
-    Iterable<String> asked = places.isEmpty() ? unreadable.keySet() : places.keySet();
-    if (!unreadable.isEmpty()) connection.databaseLocation((String) asked.iterator().next());
+    // A metastore that does not answer any more fails here, too. Whoever owns a database may let each request for it fail, but not this one.
+    if (!unreadable.isEmpty()) connection.client.getDatabases(MetastoreConnection.nobodysName());
+    if (places.isEmpty() && !unreadable.isEmpty()) connection.databaseLocation((String) unreadable.keySet().iterator().next());
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("locations", places);
     found.put("unreadable", unreadable);

@@ -219,10 +219,13 @@ class NameNodes {
 
   // ---- texts
 
-  /** Without a user's name, and with the port as Java reads it: as a number, and nothing behind the colon is none. */
+  /**
+   * Without a user's name, and with the port as Java reads it: as a number, and nothing behind the colon is none. The patterns give nothing
+   * back, which would take minutes for a port of thousands of digits that ends with a letter.
+   */
   static String plain(String server) {
-    String plain = server.substring(server.lastIndexOf('@') + 1).replaceFirst(":0*(\\d*)$", ":$1");
-    return plain.replaceFirst(":$", "").replaceFirst("\\.(:\\d+)?$", "$1");
+    String plain = server.substring(server.lastIndexOf('@') + 1).replaceFirst(":0*+(\\d*+)$", ":$1");
+    return plain.replaceFirst(":$", "").replaceFirst("\\.(:\\d++)?+$", "$1");
   }
 
   /** In small letters, with the port for clients of HDFS if it has none. */

@@ -15,7 +15,6 @@ class TableBatches {
   private static final int AT_FIRST = 50;
   private static final int AT_ONCE = 500;
   private static final long WEIGHT_AT_ONCE = 1L << 25;
-  private static final List<String> NO_TABLE = Collections.singletonList("hivekeeper_no_table");
 
   /** Why a table cannot be read, by its name. */
   final Map<String, String> unreadable = new LinkedHashMap<String, String>();
@@ -60,7 +59,7 @@ class TableBatches {
   /** Throws the failure again if not even the same request for a table that does not exist succeeds. */
   private void requireAnswers(Exception failed) throws Exception {
     try {
-      connection.tables(database, NO_TABLE);
+      connection.tables(database, Collections.singletonList(MetastoreConnection.nobodysName()));
     } catch (Exception alsoFailed) {
       throw failed;
     }
