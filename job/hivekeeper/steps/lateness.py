@@ -20,19 +20,17 @@ from hivekeeper.runlog.history import History
 
 @dataclass(frozen=True)
 class Late:
-    """`before`: a file that is younger than such a directory. `is_none`: there is none.
+    """`before`: a file that is younger than such a directory; None if live was away just now, and had no sub-directory before.
 
     A NameNode's ids only grow (INodeId). Elsewhere the times of its files count, which copies may keep; the directory's own changes when a
     command that is killed has moved some of them up.
     """
 
     before: Optional[FileInfo] = None
-    is_none: bool = False
 
     def may_be(self, directory: FileInfo) -> bool:
         """As far as a listing of live tells."""
-        is_older = self.before is None or not _have_order(directory.file_id, self.before) or directory.file_id < self.before.file_id
-        return not self.is_none and is_older
+        return self.before is None or not _have_order(directory.file_id, self.before) or directory.file_id < self.before.file_id
 
     def was_complete(self, inside: Snapshot) -> bool:
         """As far as what is in it tells."""
@@ -47,10 +45,7 @@ def _have_order(file_id: int, file: FileInfo) -> bool:
     return names.server_of(file.path).startswith("hdfs:") and bool(file_id and file.file_id)
 
 
-# Live was away just now, and had no sub-directory before.
 ANYTHING = Late()
-# Live was not away, or nobody can tell any more when.
-NOTHING = Late(is_none=True)
 
 
 class Earlier:
@@ -67,8 +62,8 @@ class Earlier:
     def _entries(self) -> Mapping[int, FileInfo]:
         return store.list_log(self._cluster.files, self._control).entries
 
-    def find(self, unit: str) -> Late:
-        """Nothing if the entry has expired."""
+    def find(self, unit: str) -> Optional[Late]:
+        """None if the unit was not away, or the entry has expired."""
         version = self._away.get(unit)
         entry = None if version is None else self._entries.get(version)
-        return NOTHING if entry is None else Late(before=entry)
+        return None if entry is None else Late(before=entry)
