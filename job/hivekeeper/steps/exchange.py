@@ -340,12 +340,8 @@ def _find_late(exchange: Exchange) -> Optional[Late]:
     return None if exchange.run.is_recovered else ANYTHING
 
 
-def _find_nested(exchange: Exchange, late: Optional[Late], entries: Tuple[FileInfo, ...]) -> str:
-    """A directory in live that a recovery finds there, and that may be a committer's, or a copy of the unit's files that somebody keeps; ""
-    for none.
-    """
-    if not exchange.run.is_recovered or late is not None:
-        return ""
+def _find_nested(entries: Tuple[FileInfo, ...]) -> str:
+    """A directory that stays in live, and may be a committer's, or a copy of the unit's files that somebody keeps; "" for none."""
     return next((entry.path for entry in eligibility.find_committed(Snapshot(True, entries=entries))), "")
 
 
@@ -369,7 +365,7 @@ def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bo
     carried = NOTHING_LATE if nothing_late else exchange.means.carry_over(exchange.expected)
     entries = exchange.means.settle_live(late)
     if exchange.means.holds(exchange.expected, entries):
-        unmerged, nested = "" if carried.is_merged else exchange.means.find_unmerged(), _find_nested(exchange, late, entries)
+        unmerged, nested = "" if carried.is_merged else exchange.means.find_unmerged(), _find_nested(entries)
         if carried.left or unmerged or nested:
             why = Reason(Code.LATE_IN_BACKUP, f"not all that came during the {exchange.words.after} is in live", places.ADVICE)
             why = _with_unmerged(_with_late(why, carried.left) if carried.left else why, unmerged)
@@ -408,7 +404,7 @@ def _end_cancelled(
     earlier try, or one that was killed, has put it back.
     """
     exchange.cancel()
-    nested = _find_nested(exchange, late, exchange.means.settle_live(late))
+    nested = _find_nested(exchange.means.settle_live(late))
     unmerged = exchange.means.find_unmerged()
     if unmerged:
         outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=places.ADVICE)
