@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Digest
@@ -188,6 +188,10 @@ class History:
         """
         units = ((run, unit) for run in self.runs for unit in run.units if unit.outcome.touched and unit.outcome not in _AT_PLACE)
         return {unit.partition: run.version for run, unit in units if run.recovered_by is None or unit.outcome is Outcome.PUT_BACK}
+
+    def find_files(self, partition: str) -> Iterator[ManifestFile]:
+        """Files that a unit has had, as far as the log still has them."""
+        return (file for effect in self.effects if effect.partition == partition for file in (*effect.before, *effect.after))
 
     @property
     def table_id(self) -> str:

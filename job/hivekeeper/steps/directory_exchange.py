@@ -143,6 +143,7 @@ class DirectoryExchange:
         # A table may have become another engine's since it was exchanged first.
         if late is None or why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
             return seen.entries
+        late = late.knowing((*self.unit.manifest, *self.unit.expected))
         room = arrivals.MOST_LIFTED - self.run.moved_up.number
         entries, moved = arrivals.lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), room, late)
         self.run.moved_up.number += moved

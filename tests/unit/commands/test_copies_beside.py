@@ -100,7 +100,7 @@ def test_a_directory_may_be_a_committers_if_it_is_older_than_the_log_entry(place
 
     def is_taken(directory, *files):
         seen = Snapshot(True, directory.file_id, directory.mtime_ms, files)
-        return late.may_be(directory) and late.was_complete(seen)
+        return late.may_be(directory) and late.may_have_left(seen)
 
     counts_ids = place.startswith("hdfs")
     assert is_taken(directory, *files)
@@ -113,7 +113,7 @@ def test_a_directory_may_be_a_committers_if_it_is_older_than_the_log_entry(place
 
 def test_in_the_gap_everything_may_be_a_committers():
     assert ANYTHING.may_be(FileInfo("hdfs://nn/t/job", 0, 4000, True, 600))
-    assert ANYTHING.was_complete(Snapshot(True, 600, 4000))
+    assert ANYTHING.may_have_left(Snapshot(True, 600, 4000))
 
 
 def test_many_kept_copies_cost_nothing_and_keep_no_committers_directory_from_being_moved_up(desk, monkeypatch):

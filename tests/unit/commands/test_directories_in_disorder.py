@@ -11,7 +11,6 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.ports import FilesUnavailable
-from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from support import joined_desk
 from support.desk import desk_by
@@ -88,7 +87,8 @@ def test_copies_that_are_made_between_the_swap_of_their_unit_and_the_end_of_the_
 def test_other_copies_of_a_unit_whose_files_were_joined_which_was_never_away():
     desk = joined_desk.a_desk()
     rows = desk.world.rows_of(desk.table)
-    at(desk, ["write_new", "entry.json"], lambda: desk.world.files.writer.add(f"{desk.live('dt=1')}/sorted/one.parquet", DataFile(tuple(rows))))
+    sorted_copy = f"{desk.live('dt=1')}/sorted/one.parquet"
+    at(desk, ["write_new", "entry.json"], lambda: desk.world.files.writer.add(sorted_copy, DataFile(tuple(rows))))
     assert desk.compact().code is Exit.DONE
     desk.recover()
     assert desk.world.rows_of(desk.table) == rows
@@ -124,8 +124,7 @@ def test_copies_of_a_table_whose_log_was_copied_to_another_file_system():
     rows = desk.world.rows_of(desk.table)
     desk.compact()
     copy_to(desk, f"{desk.live('dt=1')}/before_reload")
-    log = desk.control.log if hasattr(desk.control, "log") else f"{desk.control.top}/log"
-    for path, content in list(desk.world.files.contents(log).items()):
+    for path, content in list(desk.world.files.contents(desk.control.log).items()):
         length = desk.world.files.stat(path).length
         desk.world.files.writer.delete(path)
         desk.world.files.writer.add(path, content, length)
@@ -147,7 +146,7 @@ def test_copies_that_are_being_made_while_live_is_put_back(desk, command):
     assert desk.world.rows_of(desk.table) == rows
 
 
-def nest(desk, **more):
+def nest(desk):
     place = f"{desk.live('dt=1')}/attempt"
     desk.world.files.writer.add(f"{place}/late.parquet", DataFile(("late",)))
     return place
@@ -167,7 +166,6 @@ def nest_closed(desk):
 
 
 def bring_then(desk, act, monkeypatch):
-    bring = DirectoryExchange._bring
     settle_live = DirectoryExchange.settle_live
     waiting = [act]
 
@@ -211,6 +209,5 @@ def test_a_committer_that_renames_after_a_put_back_whose_answer_was_lost(desk, c
     assert opened
     files.writer.rename_into("hdfs://nn/jobs/attempt", live)
     files.writer.close(opened[0])
-    print([(u.partition, u.outcome) for u in desk.log().runs[-1].units])
     code = desk.recover().code
     assert desk.world.rows_of(desk.table)["late"] == 1 or code is Exit.INVESTIGATE
