@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -261,11 +261,12 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, l
     """
     nested = _find_liftable(files, live, eligibility.find_committed(seen), room, late.knowing(seen.entries))
     with files.anchored({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
-        for entries in nested.values():
-            for entry in entries:
-                move_file(files, entry.path, live)
-        for directory in nested:
-            files.remove_empty(directory)
+        for directory, inside in nested.items():
+            # Nothing may be moved out of it perhaps: it stays.
+            with suppress(NoPermission):
+                for entry in inside:
+                    move_file(files, entry.path, live)
+                files.remove_empty(directory)
     entries = files.look([live], most)[live].entries if nested else seen.entries
     return entries, sum(1 + len(inside) for inside in nested.values())
 
