@@ -22,7 +22,7 @@ from interleavings import writers
 from interleavings.met import Met, key_of
 from interleavings.promises import ACCEPTED
 from interleavings.runners import CHANGES, PORT_ERRORS, Answer, Call, Ended, Point
-from interleavings.world import Freezer, Frozen, World, is_below
+from interleavings.world import FIRST_WRITER, Freezer, Frozen, World, is_below
 from interleavings.writers import LIVE, ROOT
 from support.fakes.files import FakeFiles
 from support.fakes.metastore import FakeMetastore
@@ -81,7 +81,7 @@ class Writer:
 
     @property
     def id(self) -> int:
-        return 50 + self.number
+        return FIRST_WRITER + self.number
 
     @property
     def name(self) -> str:

@@ -57,6 +57,14 @@ def test_no_promise_is_broken_in_any_interleaving(name):
         assert f"`{WHEN.sub('', window)}" in PAGE, "a window stays open of which docs/swap.md does not tell"
 
 
+def test_a_committers_directory_beside_is_moved_up_whenever_it_comes():
+    """Unless a command is killed: what a recovery finds is told, and stays."""
+    explorer, first = begin(CONFIGURATIONS["committer beside"].limited(0))
+    found = explorer.explore(first)
+    assert found.complete
+    assert not found.failures
+
+
 def test_commands_that_were_dropped_are_run_again_and_do_the_same(monkeypatch):
     found = []
     for most in (runners.MOST_STOPPED, 3):

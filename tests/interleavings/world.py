@@ -18,6 +18,8 @@ PLAIN = Attributes("hive", "hive", 0o755, 0o644, storage_policy="HOT")
 # The NameNode's time as read by a run: later than everything so far, unless the clock is coarse.
 LATE_MS = 10**9
 TICK_MS = 10
+# The ids that each actor may use, and the first actor that is no command.
+EACH, FIRST_WRITER = 100_000, 50
 
 Entry = Tuple[str, int, bool, int, Any, int, bool, Tuple[Block, ...]]
 Frozen = Tuple[Tuple[Entry, ...], Any, Optional[int], FrozenSet[tuple], Optional[int], FrozenSet[int], FrozenSet[Tuple[int, int]]]
@@ -40,7 +42,9 @@ class CountingNamespace(Namespace):
     def new_node(self, is_dir: bool, group: str) -> Node:  # noqa: ARG002
         number = self._next_number()
         mtime_ms = 0 if is_dir and self.coarse_ms is None else number if self.coarse_ms is None else self.coarse_ms
-        return Node(number, is_dir, mtime_ms, attributes=PLAIN)
+        # A writer's directory is older than what commands make after it, which only ids tell: older than all that they make.
+        before = self.actor * EACH - EACH // 2 - (self.actor - FIRST_WRITER) * EACH // 100 if is_dir and self.actor >= FIRST_WRITER else 0
+        return Node(number - before, is_dir, mtime_ms, attributes=PLAIN)
 
     def create(self, path: str, content: Any, length: int, is_open: bool = False) -> Node:
         node = super().create(path, content, length, is_open)
@@ -70,7 +74,7 @@ class CountingNamespace(Namespace):
     def _next_number(self) -> int:
         number = self.made.get(self.actor, 0) + 1
         self.made[self.actor] = number
-        return self.actor * 100_000 + number
+        return self.actor * EACH + number
 
 
 @dataclass
