@@ -56,8 +56,9 @@ WRITER_MARK = re.compile(
     r".*|\+tmp",
     re.DOTALL,
 )
-# Names of incomplete files; Flink appends an id to `.inprogress`.
-UNFINISHED_FILE = re.compile(r".*(?:\._COPYING_|\.tmp|\.copying|\.pending|\.in-?progress(?:\..*)?)", re.DOTALL)
+# Names of incomplete files; Flink appends an id to `.inprogress`. In any case: Impala reads neither `x.tmp` nor `x.TMP`
+# (FileSystemUtil.isHiddenFile), which Hive and Spark read.
+UNFINISHED_FILE = re.compile(r".*(?:\._COPYING_|\.tmp|\.copying|\.pending|\.in-?progress(?:\..*)?)", re.DOTALL | re.IGNORECASE)
 # TOPIC+PARTITION+FIRST OFFSET+LAST OFFSET: Kafka Connect's HDFS sink continues after the highest offset that it finds in a name.
 OFFSET_FILE = re.compile(r".+\+\d+\+\d+\+\d+(?:\.[^+]*)?", re.DOTALL)
 

@@ -152,6 +152,8 @@ def test_a_table_in_or_around_the_directory_of_another_database_is_refused_and_t
         (a_directory("x=9"), Code.SUBDIRECTORY),
         (a_file("part-1._COPYING_"), Code.UNFINISHED_FILE),
         (a_file("part-1.tmp"), Code.UNFINISHED_FILE),
+        (a_file("part-1.TMP"), Code.UNFINISHED_FILE),
+        (a_file("part-1.Copying"), Code.UNFINISHED_FILE),
         (a_file("part-1.inprogress"), Code.UNFINISHED_FILE),
         (a_file(".part-1.swp"), Code.HIDDEN_FILE),
     ],
