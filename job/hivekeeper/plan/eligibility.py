@@ -535,6 +535,11 @@ def marker_files(snapshot: Snapshot) -> Tuple[str, ...]:
     return tuple(sorted(entry.name for entry in snapshot.entries if not entry.is_dir and names.is_hidden(entry.name) and entry.length == 0))
 
 
+def find_summary(snapshot: Snapshot) -> str:
+    """The Parquet summary file in a unit's directory, "" if there is none."""
+    return next((entry.name for entry in snapshot.entries if entry.name in SUMMARY_FILES and entry.length > 0), "")
+
+
 def newest_ms(snapshot: Snapshot) -> int:
     """When the directory or any of its files was last written."""
     return max([snapshot.mtime_ms, *(entry.mtime_ms for entry in snapshot.entries)])
