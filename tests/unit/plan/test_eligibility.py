@@ -8,7 +8,10 @@ from hivekeeper.plan import eligibility
 from hivekeeper.reasons import Code, Reason
 from support.builders import ORC, PARQUET, ROOT, a_directory, a_file, a_snapshot, a_table, a_unit
 
-DIRECTORIES_OF_WRITERS = ["+tmp", "__magic", "__magic_job-1", "-ext-10000", "_tmp.-ext-10000", "_task_tmp.x", ".staging_1", "_sqoop"]
+DIRECTORIES_OF_WRITERS = [
+    *("+tmp", "__magic", "__magic_job-1", "-ext-10000", "_tmp.-ext-10000", "_task_tmp.x", ".staging_1", "_sqoop"),
+    *("_DYN0.7316541", "_SCRATCH0.25", "_DYN6.1E-4"),
+]
 HUDI = Storage("org.apache.hudi.hadoop.HoodieParquetInputFormat", *list(eligibility.FORMATS)[0][1:])
 
 
