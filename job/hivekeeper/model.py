@@ -176,12 +176,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Storage:
-    """How to read the files, according to the metastore."""
+    """How to read the files, according to the metastore. `layout`: of a partition, what is promised of its files besides (`bucketed`,
+    `skewed`, `sorted`), whatever its table says; "" for nothing.
+    """
 
     input_format: str
     output_format: str
     serde: str
     serde_parameters: Mapping[str, str] = field(default_factory=dict)
+    layout: str = ""
 
 
 # For units whose definition was judged; shared, because there may be a million of them.

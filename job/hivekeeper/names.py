@@ -50,14 +50,16 @@ UnitNumber = NewType("UnitNumber", int)
 IMPALA_STAGING = "_impala_insert_staging"
 
 # Names that writers use in a table while they work, for files and directories: the committers of MapReduce, Spark and S3A, Hive, Spark's
-# dynamic overwrite, Impala, Flink, Sqoop, StreamSets, DistCp and Kafka Connect. Kafka Connect's is a complete name; the others append ids.
+# dynamic overwrite, Impala, Flink, Sqoop, StreamSets, DistCp, HCatalog and Kafka Connect. Kafka Connect's is a complete name; the others
+# append ids, HCatalog a random number (FileOutputCommitterContainer).
 WRITER_MARK = re.compile(
     r"(?:_temporary|__magic|_task_tmp\.|_tmp[._]|-ext-|\.hive-staging|\.spark-staging-|_impala_insert_staging|\.staging_|_sqoop|\.distcp\.tmp\.)"
-    r".*|\+tmp",
+    r".*|\+tmp|_(?:DYN|SCRATCH)[0-9.E-]+",
     re.DOTALL,
 )
-# Names of incomplete files; Flink appends an id to `.inprogress`.
-UNFINISHED_FILE = re.compile(r".*(?:\._COPYING_|\.tmp|\.copying|\.pending|\.in-?progress(?:\..*)?)", re.DOTALL)
+# Names of incomplete files; Flink appends an id to `.inprogress`. In any case: Impala reads neither `x.tmp` nor `x.TMP`
+# (FileSystemUtil.isHiddenFile), which Hive and Spark read.
+UNFINISHED_FILE = re.compile(r".*(?:\._COPYING_|\.tmp|\.copying|\.pending|\.in-?progress(?:\..*)?)", re.DOTALL | re.IGNORECASE)
 # TOPIC+PARTITION+FIRST OFFSET+LAST OFFSET: Kafka Connect's HDFS sink continues after the highest offset that it finds in a name.
 OFFSET_FILE = re.compile(r".+\+\d+\+\d+\+\d+(?:\.[^+]*)?", re.DOTALL)
 

@@ -64,9 +64,16 @@ class Code(Coded):
         "Iceberg, Delta, Hudi or another storage handler: its own metadata or commit log lists the files",
         "use that engine's maintenance",
     )
-    BUCKETED = Topic.TABLES, Exit.REFUSED, "file names carry the bucket, which a rewrite by Spark breaks", _LEAVE_OUT
-    SKEWED = Topic.TABLES, Exit.REFUSED, "list bucketing promises a layout that a rewrite breaks", _LEAVE_OUT
-    SORTED = Topic.TABLES, Exit.REFUSED, "`SORTED BY` promises an order that a rewrite breaks", _LEAVE_OUT
+    BUCKETED = Topic.TABLES, Exit.REFUSED, "file names carry the bucket, which a rewrite breaks; a partition may say so itself", _LEAVE_OUT
+    SKEWED = Topic.TABLES, Exit.REFUSED, "list bucketing promises a layout that a rewrite breaks; as `bucketed`", _LEAVE_OUT
+    SORTED = Topic.TABLES, Exit.REFUSED, "`SORTED BY` promises an order that a rewrite breaks; as `bucketed`", _LEAVE_OUT
+    SKIPPED_ROWS = (
+        Topic.TABLES,
+        Exit.REFUSED,
+        "`skip.header.line.count` or `skip.footer.line.count` is set: Hive leaves out so many rows of each file, of Parquet and ORC too "
+        "(`HiveContextAwareRecordReader`, `FetchOperator`), so with fewer files it would show rows that it has not shown",
+        "unset the property, if Hive is to show all rows",
+    )
     OTHER_FORMAT = (
         Topic.TABLES,
         Exit.REFUSED,

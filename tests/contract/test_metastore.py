@@ -111,6 +111,10 @@ class FakeWorld:
         self.metastore.catalog.put_table(changed)
         return changed
 
+    def promise(self, table: Table, name: str, layout: str) -> None:
+        stored = self.metastore.catalog.partitions[table.full_name][name]
+        self.metastore.catalog.put_partition(table.full_name, replace(stored, storage=replace(stored.storage, layout=layout)))
+
     def add_database(self) -> str:
         self.metastore.catalog.databases.add("backups")
         return "backups"
@@ -202,6 +206,18 @@ class RealWorld:
         else:
             self.client.alter_table_with_environmentContext(table.database, table.name, stored, self._keep_statistics())
 
+    def promise(self, table: Table, name: str, layout: str) -> None:
+        stored, java, api = self._stored(table, name), self.gateway.jvm.java.util, self.hive.metastore.api
+        if layout == "bucketed":
+            stored.getSd().setNumBuckets(4)
+            stored.getSd().setBucketCols(java.ArrayList(["id"]))
+        elif layout == "sorted":
+            stored.getSd().setSortCols(java.ArrayList([api.Order("id", 1)]))
+        else:
+            values = java.ArrayList([java.ArrayList(["x"])])
+            stored.getSd().setSkewedInfo(api.SkewedInfo(java.ArrayList(["v"]), values, java.HashMap()))
+        self.client.alter_partition(table.database, table.name, stored, self._keep_statistics())
+
     def hand_over(self, table: Table, change: str) -> None:
         stored = self._stored(table, "")
         if change == "owner":
@@ -281,6 +297,20 @@ def add_partitions(world: Any, table: Table, values: Sequence[str]) -> None:
 
 def without_time(parameters: Mapping[str, str]) -> Mapping[str, str]:
     return {key: value for key, value in parameters.items() if key != "transient_lastDdlTime"}
+
+
+def test_a_partition_says_what_its_own_definition_promises_of_its_files(world):
+    """ALTER TABLE … NOT CLUSTERED changes none of the partitions that were loaded before."""
+    table = world.add_table("events")
+    layouts = {"dt=a": "", "dt=b": "bucketed", "dt=c": "sorted", "dt=d": "skewed"}
+    add_partitions(world, table, ["a", "b", "c", "d"])
+    for name, layout in layouts.items():
+        if layout:
+            world.promise(table, name, layout)
+    assert {one.name: one.storage.layout for one in world.metastore.partitions(table)} == layouts
+    named = world.metastore.partitions_named(table, list(layouts))
+    assert {name: one.storage.layout for name, one in named.items()} == layouts
+    assert world.metastore.tables(table.database, [table.name])[table.name].buckets <= 0
 
 
 # ---- definitions that are too large

@@ -143,6 +143,8 @@ class Reader:
         mix = Mix(small.files, small.total_bytes, whole.sizes.total_bytes)
         obstacle = self._never or self._obstacles.get(unit.name)
         obstacle = obstacle or exchange_choice.find_obstacle(eligibility.format_of(unit.unit.storage), mix, settings)
+        summary = eligibility.find_summary(whole.snapshot)
+        obstacle = obstacle or (exchange_choice.has_summary(summary) if summary else None)
         ties, attributes = places.ties.get(unit.name), places.attributes.get(unit.name)
         if obstacle is None and ties and attributes:
             obstacle = exchange_choice.find_obstacle_at(unit.live, self.observed.control.top, ties, places.zone, attributes)

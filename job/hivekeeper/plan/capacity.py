@@ -106,7 +106,7 @@ def limit_by_room(observed: ObservedTable, chosen: Collection[UnitAnalysis], roo
     """The limits of disk and quotas. The old files stay as the backup, so the new ones need space and names of their own."""
     limits = []
     if room.free_bytes is not None:
-        limits.append(_limit_by_disk(room.free_bytes, room.block_bytes))
+        limits.append(_limit_by_disk(room.free_bytes, room))
     for quota in room.quotas:
         if quota.disk_left is not None:
             limits.append(_limit_by_space_quota(quota, quota.disk_left, room))
@@ -120,13 +120,18 @@ A_BLOCK = "a whole block of them to begin a file"
 MAKE_ROOM = "free space or raise the quota, or let cleanup discard backups"
 
 
-def _limit_by_disk(free_bytes: int, block_bytes: int) -> Limit:
+def _limit_by_disk(free_bytes: int, room: Room) -> Limit:
     def explain(needed: int) -> Reason:
         return Reason(
             Code.NOT_ENOUGH_SPACE, f"not enough space: {needed:,} bytes are needed ({A_BLOCK}), {free_bytes:,} are free", MAKE_ROOM
         )
 
-    return Limit(free_bytes, block_bytes, lambda unit: unit.sizes.total_bytes, explain)
+    return Limit(free_bytes, room.block_bytes, lambda unit: math.ceil(unit.sizes.total_bytes * _copies(unit, room) / room.copies), explain)
+
+
+def _copies(unit: UnitAnalysis, room: Room) -> float:
+    """How many bytes of disk one byte of a unit's new files takes."""
+    return max(room.copies, sizing.copies_of(entry.replication for entry in unit.snapshot.entries))
 
 
 def _limit_by_space_quota(quota: Quota, disk_left: int, room: Room) -> Limit:
@@ -135,7 +140,7 @@ def _limit_by_space_quota(quota: Quota, disk_left: int, room: Room) -> Limit:
         return Reason(Code.NOT_ENOUGH_SPACE, f"{what}, {disk_left:,} are left in the quota of {quota.path}", MAKE_ROOM)
 
     fixed = math.ceil(room.block_bytes * room.copies)
-    return Limit(disk_left, fixed, lambda unit: math.ceil(unit.sizes.total_bytes * room.copies), explain)
+    return Limit(disk_left, fixed, lambda unit: math.ceil(unit.sizes.total_bytes * _copies(unit, room)), explain)
 
 
 def _limit_by_names(quota: Quota, names_left: int, observed: ObservedTable, chosen: Collection[UnitAnalysis]) -> Limit:

@@ -301,12 +301,11 @@ def plan_outputs(candidate: Candidate, rewrite: Rewrite) -> Tuple[StageOutput, .
 
 
 def _least_of_blocks(candidate: Candidate, files: Sequence[FileInfo]) -> Tuple[int, int]:
-    """Size and number of copies of an output's blocks, at least: HDFS joins no files with larger blocks than the first, and the blocks of
+    """Size and number of copies of an output's blocks, at least: HDFS joins no files with larger blocks than the first, and the rows of
     the others would lose copies.
     """
-    if candidate.join is None:
-        return 0, 0
-    return max(file.block_size for file in files), max(file.replication for file in files)
+    block_bytes = 0 if candidate.join is None else max(file.block_size for file in files)
+    return block_bytes, sizing.copies_of(file.replication for file in files)
 
 
 def _divide(candidate: Candidate, files: Sequence[FileInfo], form: Form, block_bytes: int) -> List[Tuple[FileInfo, ...]]:

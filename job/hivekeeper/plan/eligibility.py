@@ -46,6 +46,16 @@ MOST_HIDDEN = 10_000
 # Of a unit's markers. A swap makes each again beside the output, one call after the other.
 MOST_MARKERS = 100
 
+# What a definition may promise of the files besides their format, which a rewrite would break.
+LAYOUTS: Mapping[str, Tuple[Code, str]] = {
+    "bucketed": (Code.BUCKETED, "bucketed, and file names carry the bucket"),
+    "skewed": (Code.SKEWED, "skewed (list bucketing)"),
+    "sorted": (Code.SORTED, "declared SORTED BY, which a rewrite would break"),
+}
+
+# Properties by which Hive leaves out rows at the ends of each file, whatever its format.
+_SKIPPED_ROWS = ("skip.header.line.count", "skip.footer.line.count")
+
 # Parquet summary files describe the old files; readers take the schema from them, so they must not stay (hazards 2.1).
 SUMMARY_FILES = frozenset(["_metadata", "_common_metadata"])
 
@@ -110,14 +120,28 @@ def refuse_table(table: Table) -> Optional[Reason]:
     if other_engine:
         return Reason(Code.OTHER_ENGINE, f"it belongs to {other_engine}", f"use the maintenance of {other_engine} itself")
     if table.buckets > 0 or table.bucket_columns or "spark.sql.sources.schema.numbuckets" in parameters:
-        return Reason(Code.BUCKETED, "it is bucketed, and file names carry the bucket", leave_out)
+        return _refuse_layout("bucketed", "it", leave_out)
     if table.skewed_columns:
-        return Reason(Code.SKEWED, "it is skewed (list bucketing)", leave_out)
+        return _refuse_layout("skewed", "it", leave_out)
     if table.sort_columns:
-        return Reason(Code.SORTED, "it is declared SORTED BY, which a rewrite would break", leave_out)
+        return _refuse_layout("sorted", "it", leave_out)
+    skipping = _find_skipping({**table.storage.serde_parameters, **parameters})
+    if skipping:
+        return Reason(Code.SKIPPED_ROWS, f"Hive leaves out rows of each of its files ({skipping})", "unset the property, or leave it out")
     if format_of(table.storage) is None:
         return Reason(Code.OTHER_FORMAT, f"its format is not Parquet or ORC (SerDe {table.storage.serde})", leave_out)
     return None
+
+
+def _refuse_layout(layout: str, what: str, next: str) -> Reason:
+    code, promise = LAYOUTS[layout]
+    return Reason(code, f"{what} is {promise}", next)
+
+
+def _find_skipping(properties: Mapping[str, str]) -> str:
+    """The property by which Hive skips rows, as it is set; "" for none. It takes a text for a number, or fails."""
+    found = {key: properties.get(key, "").strip() for key in _SKIPPED_ROWS}
+    return next((f"{key}={lines}" for key, lines in found.items() if lines not in ("", "0")), "")
 
 
 def _other_engine(parameters: Mapping[str, str]) -> Optional[str]:
@@ -139,6 +163,9 @@ def refuse_unit(table: Table, unit: Unit) -> Optional[Reason]:
         return Reason(Code.OTHER_FORMAT, f"its own format is not Parquet or ORC (SerDe {unit.storage.serde})", "leave it out with --where")
     if format_of(unit.storage) != format_of(table.storage):
         return Reason(Code.OTHER_FORMAT, "its format differs from the table's", "leave it out with --where")
+    if unit.storage.layout:
+        # It was loaded before ALTER TABLE … NOT CLUSTERED, which changes no partition, and Hive asks each partition.
+        return _refuse_layout(unit.storage.layout, "the partition itself", "leave it out with --where")
     if not is_below(unit.live, table.location):
         return Reason(Code.OUTSIDE_TABLE, f"it lies outside the table's directory ({unit.live})", "leave it out with --where")
     if names.is_reserved(unit.live):
@@ -506,6 +533,11 @@ def data_files(snapshot: Snapshot) -> Tuple[FileInfo, ...]:
 def marker_files(snapshot: Snapshot) -> Tuple[str, ...]:
     """Empty hidden files such as `_SUCCESS`, which schedulers wait for: they are re-created beside the output."""
     return tuple(sorted(entry.name for entry in snapshot.entries if not entry.is_dir and names.is_hidden(entry.name) and entry.length == 0))
+
+
+def find_summary(snapshot: Snapshot) -> str:
+    """The Parquet summary file in a unit's directory, "" if there is none."""
+    return next((entry.name for entry in snapshot.entries if entry.name in SUMMARY_FILES and entry.length > 0), "")
 
 
 def newest_ms(snapshot: Snapshot) -> int:

@@ -122,6 +122,10 @@ def has_snapshots(place: str) -> Reason:
     return impossible(f"snapshots of {place} may hold its files, and HDFS does not join those")
 
 
+def has_summary(name: str) -> Reason:
+    return impossible(f"a summary of its files ({name}) lies beside them, which a join would leave there though they are gone")
+
+
 def few_to_join(settings: Settings) -> Reason:
     what = f"it has fewer than {settings.fewest_joined} small files of one form, too few to be joined"
     return Reason(Code.FEW_TO_JOIN, what, "nothing is to be done")

@@ -113,7 +113,7 @@ def _refuse_parquet(form: Form, spark_version: str) -> Optional[str]:
         or _refuse_mixture(fields, leaves)
         or _refuse_times(form, leaves)
         or _refuse_keys(form, leaves)
-        or _refuse_plain_binary(form, leaves)
+        or _refuse_plain_types(form, leaves)
         or _refuse_dotted_blooms(fields, form.blooms)
     )
 
@@ -270,13 +270,19 @@ def _refuse_keys(form: Form, leaves: Sequence[ParquetField]) -> Optional[str]:
     return None
 
 
-def _refuse_plain_binary(form: Form, leaves: Sequence[ParquetField]) -> Optional[str]:
-    """Spark's row metadata in the output would say `binary` where readers by path take Impala's and Hive's texts for strings
-    (spark.sql.parquet.binaryAsString).
+def _refuse_plain_types(form: Form, leaves: Sequence[ParquetField]) -> Optional[str]:
+    """Spark's row metadata in the output would say what files of other writers leave to the settings of readers by path: `binary`, where
+    these take Impala's and Hive's texts for strings (spark.sql.parquet.binaryAsString), and `timestamp_ntz`, where they take a time without
+    zone for a `timestamp` (spark.sql.parquet.inferTimestampNTZ.enabled).
     """
-    plain = [leaf.name for leaf in leaves if leaf.physical == "binary" and not leaf.annotation]
-    if plain and form.writer != "spark":
-        return f"the column {plain[0]} was written by {form.writer} without saying whether it is text, and Spark would say that it is not"
+    if form.writer == "spark":
+        return None
+    for leaf in leaves:
+        by = f"{leaf.name} was written by {form.writer}"
+        if leaf.physical == "binary" and not leaf.annotation:
+            return f"the column {by} without saying whether it is text, and Spark would say that it is not"
+        if leaf.annotation == "TIMESTAMP(MICROS,false)":
+            return f"the column {by} and leaves the type of its times without zone to readers, and Spark would not"
     return None
 
 

@@ -20,7 +20,7 @@ from hivekeeper.runlog.joins import Join
 from hivekeeper.runlog.manifests import ManifestFile
 
 # Of a file that is joined: the new one takes its blocks over, and must have as large ones and as many copies of them.
-MOST_BLOCK_BYTES, MOST_COPIES = 2**30, 10
+MOST_BLOCK_BYTES, MOST_COPIES = 2**30, sizing.MOST_COPIES
 # The NameNode does nothing else during a concat: 6 ms for 1,000 files, 106 for 5,000 (HDFS 3.3.6, two cores).
 MOST_SOURCES = 2000
 

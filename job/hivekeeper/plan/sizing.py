@@ -14,6 +14,8 @@ from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 # So many different lengths of a unit's files are kept as they are. Beyond, files are counted in steps, eight for each power of two.
 EXACT_LENGTHS = 16
 STEP_BITS = 4
+# Of the blocks of one file: whoever may write to a table can ask for 512, for a file of a byte among large ones.
+MOST_COPIES = 10
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,13 @@ def measure(lengths: Sequence[int], block_bytes: int) -> Sizes:
         median_bytes=float(median(lengths)) if lengths else 0.0,
         objects=sum(file_objects(length, block_bytes) for length in lengths) + 1,
     )
+
+
+def copies_of(replications: Iterable[int]) -> int:
+    """How often HDFS is to keep the blocks of the copy of files with these numbers of copies, at least: nobody's file becomes less safe, or
+    slower to read for many at a time.
+    """
+    return min(MOST_COPIES, max(replications, default=0))
 
 
 def measure_counts(counts: Mapping[int, int], block_bytes: int) -> Sizes:

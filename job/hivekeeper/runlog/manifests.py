@@ -70,8 +70,8 @@ class Judgement:
 def judge(manifest: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> Judgement:
     """SAME: exactly the manifest. LATE: the manifest and new complete files. SPOILED: anything else.
 
-    Anything else is a missing or changed file, a directory (a committer's), a hidden or an open file: its
-    writer is not done, and needs the directory in its place.
+    Anything else is a missing or changed file, a directory (a committer's), a hidden, an open or an unfinished file: its
+    writer is not done, and needs the directory in its place. One that has just closed `x._COPYING_` renames it next.
     """
     expected: Mapping[str, ManifestFile] = {file.name: file for file in manifest}
     late, present = [], set()
@@ -83,7 +83,7 @@ def judge(manifest: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> Judg
             if entry.is_open:
                 return _spoiled(Code.OPEN_FILE, f"{entry.name} is open for writing")
             present.add(entry.name)
-        elif entry.is_dir or names.is_hidden(entry.name) or entry.is_open:
+        elif entry.is_dir or names.is_hidden(entry.name) or entry.is_open or names.is_unfinished_file(entry.name):
             return _spoiled(Code.WRITER_AT_WORK, f"{entry.name} appeared: a writer is at work")
         else:
             late.append(entry)

@@ -64,6 +64,18 @@ def live(unit):
 # ---- what each setting gives
 
 
+@pytest.mark.parametrize("name", ["_metadata", "_common_metadata"])
+def test_files_beside_a_summary_of_them_are_not_joined(name):
+    """The check of a join took it for a writer's, each night again, after all had been copied."""
+    world = a_world({"dt=2": [SMALL] * 20})
+    world.files.writer.add(f"{live('dt=2')}/{name}", "a summary", 100)
+    world.files.namespace.advance(3_600_000)
+    refused = a_desk(world, "files").compact()
+    assert (refused.code, exchanges(refused)) == (Exit.REFUSED, {"dt=2": ("refused", Code.NOT_JOINABLE)})
+    assert a_desk(world, "auto").compact().code is Exit.DONE
+    assert [entry.name for entry in world.files.look([live("dt=2")])[live("dt=2")].entries if entry.name == name] == []
+
+
 def test_without_a_setting_directories_are_exchanged_and_nobody_says_why(world):
     desk = Desk(world, backup_table=False)
     planned = desk.compact(dry_run=True).tables[0].units

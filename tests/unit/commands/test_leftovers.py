@@ -107,6 +107,24 @@ def test_a_query_that_starts_in_the_passed_staging_directory_is_noticed(partitio
     assert desk.world.rows_of(desk.table) == before
 
 
+@pytest.mark.parametrize("name", ["c.parquet._COPYING_", "c.parquet.1700000000.tmp"])
+@pytest.mark.parametrize("when", [lambda what: "/ready/" in what, retires], ids=["before the check", "at the last moment"])
+def test_a_writer_that_has_closed_its_file_and_not_renamed_it_yet_finds_it(when, name):
+    """hdfs dfs -put and Flume rename what they have closed: with live away they would fail, and leave a file that Hive reads and Spark or
+    Impala does not.
+    """
+    desk = a_desk("dt=1")
+    namespace, unfinished = desk.world.files.namespace, f"{desk.live('dt=1')}/{name}"
+    before_first(desk, when, lambda: desk.world.files.writer.add(unfinished, DataFile(("new",)), 10))
+    before = desk.world.rows_of(desk.table)
+    result = desk.compact()
+    assert (result.code, code_of(result)) == (Exit.PARTIAL, Code.WRITER_AT_WORK)
+    assert result.tables[0].units[0].outcome.code in ("given-up", "put-back")
+    namespace.rename(unfinished, f"{desk.live('dt=1')}/c.parquet")
+    before["new"] += 1
+    assert desk.world.rows_of(desk.table) == before
+
+
 def test_a_query_that_starts_while_the_check_is_made_again_is_noticed_by_the_times_alone():
     """The check of a large unit takes too long, so ids and times are read once more, also those of accepted leftovers."""
     desk = a_desk("dt=1")

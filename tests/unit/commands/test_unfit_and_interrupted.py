@@ -68,6 +68,7 @@ UNFIT = {
     "skip": ({"parameters": {"hivekeeper.skip": "true"}}, Code.SKIP_PROPERTY),
     "bucketed": ({"buckets": 4, "bucket_columns": ("id",)}, Code.BUCKETED),
     "sorted": ({"sort_columns": ("id",)}, Code.SORTED),
+    "skipped": ({"parameters": {"skip.header.line.count": "1"}}, Code.SKIPPED_ROWS),
     "acid": ({"parameters": {"transactional": "true"}}, Code.TRANSACTIONAL),
     "iceberg": ({"parameters": {"table_type": "ICEBERG"}}, Code.OTHER_ENGINE),
 }

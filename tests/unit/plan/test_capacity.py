@@ -91,6 +91,18 @@ def test_a_space_quota_counts_every_copy_and_a_whole_block():
     assert not fits(3 * 128 * MIB + 599)
 
 
+def test_files_with_more_copies_than_usual_need_room_for_all_of_them():
+    entries = [file._replace(replication=6) for file in SMALL.snapshot.entries]
+    often = replace(SMALL, snapshot=a_snapshot(*entries))
+
+    def fits(**room):
+        return bool(take_fitting([often], limits_of(Room(copies=3, **room), [often]), [], EVERYTHING)[0])
+
+    assert fits(quotas=(Quota("hdfs://nn/w", disk_left=1200),))
+    assert not fits(quotas=(Quota("hdfs://nn/w", disk_left=1199),))
+    assert (fits(free_bytes=400), fits(free_bytes=399)) == (True, False)
+
+
 def test_erasure_coding_takes_less_than_a_copy_more():
     room = Room(copies=1.5, quotas=(Quota("hdfs://nn/w", disk_left=300),))
     assert names_of(take_fitting([SMALL], limits_of(room), [], EVERYTHING)[0]) == ["dt=1"]

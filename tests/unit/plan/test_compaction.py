@@ -219,6 +219,16 @@ def test_only_the_site_may_wish_for_files_without_compression_that_grow(wish, ma
     assert planned.batches[0].first.may_grow == may_grow
 
 
+@pytest.mark.parametrize(("replications", "copies"), [((3, 3, 3), 3), ((3, 5, 2), 5), ((2, 2, 2), 2), ((3, 512, 3), 10)])
+def test_a_copy_has_as_many_copies_of_its_blocks_as_the_file_with_the_most(replications, copies):
+    """As `hdfs dfs -setrep` has set them; the cluster's default is the least. A file of a byte must not ask for 512 of all others."""
+    candidate = a_candidate()
+    files = [file._replace(replication=number) for file, number in zip(candidate.analysis.snapshot.entries, replications)]
+    candidate = replace(candidate, analysis=replace(candidate.analysis, snapshot=a_snapshot(*files)))
+    (output,) = plan(candidate).batches[0].units[0].outputs
+    assert (output.copies, output.block_bytes) == (copies, 0)
+
+
 def test_a_file_that_mixes_codecs_is_copied_with_the_first():
     planned = plan(a_candidate(form=replace(FORM, codec="gzip+snappy")))
     assert planned.batches[0].first.codec == "gzip"

@@ -6,9 +6,12 @@ import pytest
 from hivekeeper.model import Snapshot, Storage
 from hivekeeper.plan import eligibility
 from hivekeeper.reasons import Code, Reason
-from support.builders import ORC, ROOT, a_directory, a_file, a_snapshot, a_table, a_unit
+from support.builders import ORC, PARQUET, ROOT, a_directory, a_file, a_snapshot, a_table, a_unit
 
-DIRECTORIES_OF_WRITERS = ["+tmp", "__magic", "__magic_job-1", "-ext-10000", "_tmp.-ext-10000", "_task_tmp.x", ".staging_1", "_sqoop"]
+DIRECTORIES_OF_WRITERS = [
+    *("+tmp", "__magic", "__magic_job-1", "-ext-10000", "_tmp.-ext-10000", "_task_tmp.x", ".staging_1", "_sqoop"),
+    *("_DYN0.7316541", "_SCRATCH0.25", "_DYN6.1E-4"),
+]
 HUDI = Storage("org.apache.hudi.hadoop.HoodieParquetInputFormat", *list(eligibility.FORMATS)[0][1:])
 
 
@@ -34,6 +37,10 @@ def test_plain_parquet_and_orc_tables_are_fit(storage, kind):
         (a_table(parameters={"spark.sql.sources.schema.numBuckets": "4"}), Code.BUCKETED),
         (a_table(skewed_columns=("id",)), Code.SKEWED),
         (a_table(sort_columns=("id",)), Code.SORTED),
+        (a_table(parameters={"skip.header.line.count": "1"}), Code.SKIPPED_ROWS),
+        (a_table(parameters={"skip.footer.line.count": "2"}), Code.SKIPPED_ROWS),
+        (a_table(parameters={"skip.header.line.count": "one"}), Code.SKIPPED_ROWS),
+        (a_table(storage=replace(ORC, serde_parameters={"skip.header.line.count": "1"})), Code.SKIPPED_ROWS),
         (a_table(storage=HUDI), Code.OTHER_FORMAT),
         (a_table(location=""), Code.NO_LOCATION),
     ],
@@ -43,6 +50,18 @@ def test_a_table_that_could_be_harmed_is_refused_with_a_reason(table, code):
     reason = eligibility.refuse_table(table)
     assert reason.code is code
     assert reason.next
+
+
+@pytest.mark.parametrize("lines", ["0", "", " 0 "])
+def test_a_table_whose_property_skips_no_rows_is_fit(lines):
+    assert eligibility.refuse_table(a_table(parameters={"skip.header.line.count": lines, "skip.footer.line.count": lines})) is None
+
+
+@pytest.mark.parametrize(("layout", "code"), [("bucketed", Code.BUCKETED), ("sorted", Code.SORTED), ("skewed", Code.SKEWED)])
+def test_a_partition_that_promises_a_layout_which_its_table_has_given_up_is_refused(layout, code):
+    unit = replace(a_unit(), storage=replace(PARQUET, layout=layout))
+    assert eligibility.refuse_unit(a_table(["dt"]), unit).code is code
+    assert eligibility.refuse_unit(a_table(["dt"]), a_unit()) is None
 
 
 def test_a_partition_in_another_format_than_its_table_is_refused():
@@ -152,6 +171,8 @@ def test_a_table_in_or_around_the_directory_of_another_database_is_refused_and_t
         (a_directory("x=9"), Code.SUBDIRECTORY),
         (a_file("part-1._COPYING_"), Code.UNFINISHED_FILE),
         (a_file("part-1.tmp"), Code.UNFINISHED_FILE),
+        (a_file("part-1.TMP"), Code.UNFINISHED_FILE),
+        (a_file("part-1.Copying"), Code.UNFINISHED_FILE),
         (a_file("part-1.inprogress"), Code.UNFINISHED_FILE),
         (a_file(".part-1.swp"), Code.HIDDEN_FILE),
     ],

@@ -271,6 +271,13 @@ def test_plain_bytes_of_others_than_spark_are_not_rewritten_as_rows():
     assert parquet_reason(parquet("binary x (STRING)", writer="impala")) is None
 
 
+def test_times_without_zone_of_others_than_spark_are_not_rewritten_as_rows():
+    """Readers by path take them for timestamps where spark.sql.parquet.inferTimestampNTZ.enabled is off; row metadata would say more."""
+    assert parquet_reason(parquet("int64 x (TIMESTAMP(MICROS,false))")) is None
+    assert "without zone" in parquet_reason(parquet("int64 x (TIMESTAMP(MICROS,false))", writer="arrow"))
+    assert parquet_reason(parquet("int64 x (TIMESTAMP(MICROS,true))", writer="arrow")) is None
+
+
 # ---- copies
 
 

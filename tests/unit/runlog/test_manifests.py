@@ -38,6 +38,8 @@ def test_a_new_complete_file_is_late_and_named():
         ([A, B, a_directory("part=x")], Code.WRITER_AT_WORK, "part=x"),
         ([A, B, a_file("_SUCCESS")], Code.WRITER_AT_WORK, "_SUCCESS"),
         ([A, B, a_file("c", is_open=True)], Code.WRITER_AT_WORK, "c"),
+        ([A, B, a_file("c._COPYING_")], Code.WRITER_AT_WORK, "c._COPYING_"),
+        ([A, B, a_file("c.1234.tmp")], Code.WRITER_AT_WORK, "c.1234.tmp"),
         ([A, a_directory("b")], Code.WRITER_AT_WORK, "b"),
     ],
 )

@@ -260,9 +260,22 @@ public class MetastoreReader {
     row.name = Warehouse.makePartName(keys, partition.getValues());
     row.values = partition.getValues();
     row.location = text(sd.getLocation());
-    row.storage = storages.of(storage(sd));
+    Map<String, Object> storage = storage(sd);
+    storage.put("layout", layout(sd));
+    row.storage = storages.of(storage);
     row.parameters = parameters(partition.getParameters());
     return row;
+  }
+
+  /** What a partition's own definition promises of its files: ALTER TABLE … NOT CLUSTERED leaves those of older partitions as they are. */
+  private static String layout(StorageDescriptor sd) {
+    if (sd.getNumBuckets() > 0 || !orEmpty(sd.getBucketCols()).isEmpty()) return "bucketed";
+    if (!skewedColumns(sd).isEmpty()) return "skewed";
+    return orEmpty(sd.getSortCols()).isEmpty() ? "" : "sorted";
+  }
+
+  private static List<?> skewedColumns(StorageDescriptor sd) {
+    return sd.getSkewedInfo() == null ? Collections.emptyList() : orEmpty(sd.getSkewedInfo().getSkewedColNames());
   }
 
   /** What tells a table apart, without all that may be heavy. */
@@ -276,7 +289,6 @@ public class MetastoreReader {
 
   private static Map<String, Object> describe(Table table) {
     StorageDescriptor sd = table.getSd() == null ? new StorageDescriptor() : table.getSd();
-    boolean skewed = sd.getSkewedInfo() != null && sd.getSkewedInfo().getSkewedColNames() != null;
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("database", table.getDbName());
     found.put("name", table.getTableName());
@@ -289,7 +301,7 @@ public class MetastoreReader {
     found.put("bucket_columns", orEmpty(sd.getBucketCols()));
     found.put("buckets", table.getSd() == null ? -1 : sd.getNumBuckets());
     found.put("sort_columns", sortColumns(sd));
-    found.put("skewed_columns", skewed ? sd.getSkewedInfo().getSkewedColNames() : Collections.emptyList());
+    found.put("skewed_columns", skewedColumns(sd));
     found.put("owner", text(table.getOwner()));
     found.put("create_time", table.getCreateTime());
     found.put("view_text", text(table.getViewExpandedText()));
