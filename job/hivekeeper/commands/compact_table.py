@@ -32,6 +32,7 @@ from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan
 from hivekeeper.steps import attributes, backup_tables, finish, identity, ownership, places, run_directory, swap, table_lock
+from hivekeeper.steps.fitness import FitnessOfTable
 from hivekeeper.steps.observe import Wanted, find_tied, observe_table
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.stage import Staged, Stager
@@ -298,9 +299,10 @@ def swap_batch(
     staged = [unit for unit in batch.units if unit.number in certificates]
     proved = [known.units[unit.number - 1] for unit in staged]
     rights = attributes.RightsOfLive(run.cluster, list(zip(proved, staged)), plan.attributes)
+    fitness = FitnessOfTable(run.cluster, run.table)
 
     def swap_one(unit: PlannedUnit) -> UnitResult:
-        result = swap.swap_unit(run, unit, certificates[unit.number], partial(rights.why_changed, unit.number))
+        result = swap.swap_unit(run, unit, certificates[unit.number], lambda: fitness.why_unfit() or rights.why_changed(unit.number))
         log.info("run=%s unit=%s step=swap done %s", known.run, unit.log_field, result.for_log)
         return result
 

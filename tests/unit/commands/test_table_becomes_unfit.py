@@ -1,0 +1,64 @@
+"""A table may become unfit for compaction while a run is at work on it, whose swaps begin hours after it was looked at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper.codes import Exit
+from hivekeeper.reasons import Code
+from support import joined_desk
+from support.desk import desk_by, outcomes
+from support.joined_desk import at
+
+CHANGES = {
+    "transactional": ({"parameters": {"transactional": "true"}}, Code.TRANSACTIONAL),
+    "Iceberg": ({"parameters": {"storage_handler": "org.apache.iceberg.mr.hive.HiveIcebergStorageHandler"}}, Code.OTHER_ENGINE),
+    "skip": ({"parameters": {"hivekeeper.skip": "true"}}, Code.SKIP_PROPERTY),
+    "sorted": ({"sort_columns": ("id",)}, Code.SORTED),
+}
+STAGED = ["rename_exact", "/stage/", "/ready/"]
+
+
+def change(desk, how):
+    desk.world.catalog.put_table(replace(desk.world.table(desk.table), **CHANGES[how][0]))
+
+
+@pytest.mark.parametrize("by", [["dt"], []], ids=["partitioned", "unpartitioned"])
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_table_that_becomes_unfit_before_a_swap_is_left_as_it_is(how, by):
+    desk = desk_by(by)
+    before = desk.world.files.contents(desk.live("dt=1" if by else ""))
+    at(desk, STAGED, lambda: change(desk, how))
+    result = desk.compact()
+    assert set(outcomes(result).values()) == {"given-up"}
+    assert {unit.why.code for unit in result.tables[0].units} == {CHANGES[how][1]}
+    assert result.code is not Exit.DONE
+    assert before.items() <= desk.world.files.contents(desk.live()).items()
+
+
+def test_nor_are_its_files_joined():
+    desk = joined_desk.a_desk()
+    before = joined_desk.files_of(desk)
+    at(desk, STAGED, lambda: change(desk, "skip"))
+    assert set(outcomes(desk.compact()).values()) == {"given-up"}
+    assert joined_desk.files_of(desk) == before
+
+
+def test_the_metastore_is_asked_once_for_many_swaps_of_a_few_seconds():
+    desk, asked = desk_by(["dt"]), []
+    for number in range(3, 40):
+        desk.world.make_partition(desk.table, f"dt={number}")
+        for file in "ab":
+            desk.world.add_file(f"{desk.live(f'dt={number}')}/{file}.parquet", [f"{number}{file}"])
+    desk.world.files.namespace.advance(3_600_000)
+    tables = desk.world.metastore.tables
+
+    def count(database, names):
+        asked.append(names)
+        return tables(database, names)
+
+    desk.world.metastore.tables = count
+    assert len(outcomes(desk.compact())) == 39
+    assert len(asked) < 20
