@@ -62,3 +62,18 @@ def test_the_metastore_is_asked_once_for_many_swaps_of_a_few_seconds():
     desk.world.metastore.tables = count
     assert len(outcomes(desk.compact())) == 39
     assert len(asked) < 20
+
+
+def test_a_partition_whose_location_is_set_before_its_swap_is_left_as_it_is():
+    desk = desk_by(["dt"])
+    before = desk.world.files.contents(desk.live("dt=1"))
+
+    def move():
+        stored = desk.world.catalog.partitions[desk.table]["dt=1"]
+        desk.world.catalog.put_partition(desk.table, replace(stored, location=f"{desk.live()}/elsewhere"))
+
+    at(desk, STAGED, move)
+    result = desk.compact()
+    assert outcomes(result) == {"dt=1": "given-up", "dt=2": "swapped"}
+    assert result.tables[0].units[0].why.code is Code.MOVED
+    assert before.items() <= desk.world.files.contents(desk.live()).items()
