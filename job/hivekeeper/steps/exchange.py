@@ -318,9 +318,7 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
     if move is Move.CANCEL:
         if not begun:
             return _end_refused(exchange, cause)
-        # The answer of a rename back may have been lost: a late committer may still come.
-        cancelled = exchange.words.cancelled if exchange.run.is_recovered or exchange.unit.join else Outcome.PUT_BACK
-        return _end_cancelled(exchange, cancelled, cause, late=_find_late(exchange))
+        return _end_cancelled(exchange, exchange.words.cancelled, cause, late=_find_late(exchange))
     if exchange.expected is None:
         raise needs_investigation(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
