@@ -69,7 +69,7 @@ class SelectedTables:
                 try:
                     table = self._read_alone(found.pop(name, None))
                 except Exception as error:
-                    if not is_begun:
+                    if not is_begun and not isinstance(error, MetastoreRefused):
                         raise
                     self.absent[f"{database}.{name}"] = self._why_unread(database, error)
                     continue

@@ -125,11 +125,11 @@ def refuse_table(table: Table) -> Optional[Reason]:
         return _refuse_layout("skewed", "it", leave_out)
     if table.sort_columns:
         return _refuse_layout("sorted", "it", leave_out)
+    if format_of(table.storage) is None:
+        return Reason(Code.OTHER_FORMAT, f"its format is not Parquet or ORC (SerDe {table.storage.serde})", leave_out)
     skipping = _find_skipping({**table.storage.serde_parameters, **parameters})
     if skipping:
         return Reason(Code.SKIPPED_ROWS, f"Hive leaves out rows of each of its files ({skipping})", "unset the property, or leave it out")
-    if format_of(table.storage) is None:
-        return Reason(Code.OTHER_FORMAT, f"its format is not Parquet or ORC (SerDe {table.storage.serde})", leave_out)
     return None
 
 

@@ -259,7 +259,8 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, l
     Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that, and then the
     unit is refused for its sub-directories.
     """
-    nested = _find_liftable(files, live, eligibility.find_committed(seen), room, late.knowing(seen.entries))
+    committed = eligibility.find_committed(seen) if late.is_of(seen) else ()
+    nested = _find_liftable(files, live, committed, room, late.knowing(seen.entries))
     with files.anchored({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
         for directory, inside in nested.items():
             # Nothing may be moved out of it perhaps: it stays.

@@ -6,7 +6,7 @@ Others are anybody's, such as a copy of the unit's own files, which would be rea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import FrozenSet, Iterable, Mapping, Optional, Tuple
 
@@ -14,7 +14,7 @@ from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import Cluster
-from hivekeeper.runlog import store
+from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.manifests import FileKey, Found
 
@@ -22,7 +22,8 @@ from hivekeeper.runlog.manifests import FileKey, Found
 @dataclass(frozen=True)
 class Late:
     """`before`: a file that is younger than such a directory; None if live was away just now, and had no sub-directory before.
-    `known`: files that the unit has had; copies of these are no committer's, whenever they were made.
+    `known`: files that the unit has had; copies of these are no committer's, whenever they were made. `holding`: the files (name to length)
+    that live had then: where others have replaced them since, they have replaced what came beside them, too.
 
     A NameNode's ids only grow (INodeId). Elsewhere the times of its files count, which copies may keep; the directory's own changes when a
     command that is killed has moved some of them up.
@@ -30,10 +31,15 @@ class Late:
 
     before: Optional[FileInfo] = None
     known: Tuple[Found, ...] = ()
+    holding: Mapping[str, int] = field(default_factory=dict)
 
     def may_be(self, directory: FileInfo) -> bool:
         """As far as a listing of live tells."""
         return self.before is None or not _have_order(directory.file_id, self.before) or directory.file_id < self.before.file_id
+
+    def is_of(self, live: Snapshot) -> bool:
+        """Whether live is still what such a directory came to."""
+        return manifests.holds(self.holding, live.entries)
 
     def knowing(self, files: Iterable[Found]) -> Late:
         return replace(self, known=(*self.known, *files))
@@ -80,6 +86,8 @@ class Earlier:
 
     def find(self, unit: str) -> Optional[Late]:
         """None if the unit was not away, or the entry has expired."""
-        version = self._history.away.get(unit)
-        entry = None if version is None else self._entries.get(version)
-        return None if entry is None else Late(before=entry).knowing(self._history.find_files(unit))
+        effect = self._history.away.get(unit)
+        entry = None if effect is None else self._entries.get(effect.version)
+        if effect is None or entry is None:
+            return None
+        return Late(entry, tuple(self._history.find_files(unit)), {file.name: file.length for file in effect.after})

@@ -19,6 +19,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import Certificate, certificates_to_text
 from hivekeeper.runlog.store import write_durably
 from hivekeeper.steps.attributes import dress, warn_narrower
+from hivekeeper.steps.fitness import FitnessOfTable
 from hivekeeper.steps.join import ToJoin, make_joined
 from hivekeeper.steps.run_directory import Run, require_lock
 from hivekeeper.steps.timing import Step, timed
@@ -46,6 +47,8 @@ class Stager:
         self.run = run
         self.plan = plan
         self.owner = owner
+        # The table's definition was read for the plan.
+        self.fitness = FitnessOfTable(run.cluster, run.table, run.cluster.clock.monotonic_ms())
         self.row_groups: Dict[int, Tuple[FileRowGroups, ...]] = {}
         self._most_row_groups = most_row_groups
         self.next_number = len(plan.batches) + 1
@@ -53,12 +56,14 @@ class Stager:
         self._last_failure = ""
 
     def why_end(self) -> Optional[Reason]:
-        """Why nothing more is staged, else None: the run has to end, or job after job fails, which is not the units' fault."""
+        """Why nothing more is staged, else None: the run has to end, job after job fails, which is not the units' fault, or the table is
+        unfit by now.
+        """
         if self._failed_in_a_row >= MOST_FAILED_JOBS_IN_A_ROW:
             what = f"{self._failed_in_a_row} jobs failed one after the other; the last one: {self._last_failure}"
             return Reason(Code.JOBS_KEEP_FAILING, what)
         why = self.run.cluster.stopping.why()
-        return Reason(Code.STOP_ASKED, why) if why else None
+        return Reason(Code.STOP_ASKED, why) if why else self.fitness.why_unfit()
 
     def stage(self, number: int, batch: StageBatch) -> Staged:
         """Steps 2 and 3 for one batch of the plan, or a part of it. A job that fails while the run is ending counts as cancelled."""

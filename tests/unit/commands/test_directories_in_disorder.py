@@ -9,8 +9,10 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.ports import FilesUnavailable
+from hivekeeper.steps import concat_exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from support import joined_desk
 from support.desk import desk_by, outcomes
@@ -192,26 +194,6 @@ def test_too_much_for_one_command_is_told(desk, command, monkeypatch):
     assert code is Exit.INVESTIGATE
 
 
-def test_a_committer_that_renames_after_a_put_back_whose_answer_was_lost(desk, command):
-    live, files, opened = desk.live("dt=1"), desk.world.files, []
-
-    def watch(what):
-        if "rename_exact" in what and f"{live} " in what and not opened:
-            opened.append(files.writer.open(f"{live}/open.parquet"))
-        elif "rename_exact" in what and "/retired/" in what and what.endswith(live):
-            files.before_step = None
-            files.fail_next("rename_exact", FilesUnavailable("the connection broke"), done=True)
-
-    files.writer.add("hdfs://nn/jobs/attempt/late.parquet", DataFile(("late",)))
-    files.before_step = watch
-    getattr(desk, command)()
-    assert opened
-    files.writer.rename_into("hdfs://nn/jobs/attempt", live)
-    files.writer.close(opened[0])
-    code = desk.recover().code
-    assert desk.world.rows_of(desk.table)["late"] == 1 or code is Exit.INVESTIGATE
-
-
 def nest_unwritable(desk):
     """For the user of the runs, who may write to live by an ACL that the committer's own directory does not have."""
     desk.world.files.namespace.denied.add(nest(desk))
@@ -247,5 +229,64 @@ def test_a_copy_that_was_written_anew_under_another_name(words):
     sorted_copy = f"{desk.live('dt=1')}/sorted/one.parquet"
     at(desk, words, lambda: desk.world.files.writer.add(sorted_copy, DataFile(tuple(desk.world.rows_below(desk.live("dt=1"))))))
     desk.compact()
+    desk.recover()
+    assert desk.world.rows_of(desk.table) == rows
+
+
+def overwrite(desk):
+    """As a job does that leaves directories alone."""
+    live = desk.live("dt=1")
+    for path in [path for path in desk.world.files.contents(live) if names.parent(path) == live]:
+        desk.world.files.writer.delete(path)
+    for name in ("a", "b"):
+        desk.world.files.writer.add(f"{live}/new-{name}.parquet", DataFile((f"new {name}",)))
+    desk.world.files.namespace.advance(3_600_000)
+
+
+@pytest.mark.parametrize("is_appended", [True, False], ids=["appended", "as it was"])
+def test_a_copy_made_during_the_run_does_not_come_back_after_an_overwrite(is_appended):
+    desk = desk_by(["dt"])
+    live = desk.live("dt=1")
+
+    def copy():
+        if is_appended:
+            desk.world.files.writer.add(f"{live}/appended.parquet", DataFile(("appended",)))
+        copy_to(desk, f"{live}/before_reload")
+
+    at(desk, ["write_new", "entry.json"], copy)
+    desk.compact()
+    overwrite(desk)
+    rows = desk.world.rows_of(desk.table)
+    desk.recover(), desk.compact()
+    assert desk.world.rows_of(desk.table) == rows
+
+
+def test_nor_does_one_of_a_unit_whose_exchange_failed():
+    desk = desk_by(["dt"])
+    live = desk.live("dt=1")
+
+    def fail():
+        for call in ("exchange", "rename_exact"):
+            desk.world.files.fail_next(call, FilesUnavailable("failover"))
+        at(desk, ["write_new", "entry.json"], lambda: copy_to(desk, f"{live}/before_reload"))
+
+    at(desk, [f"{live} ", "/retired/"], fail)
+    assert outcomes(desk.compact())["dt=1"] == "not-swapped"
+    overwrite(desk)
+    rows = desk.world.rows_of(desk.table)
+    desk.recover(), desk.compact()
+    assert desk.world.rows_of(desk.table) == rows
+
+
+def test_a_join_that_is_put_back_was_never_away(monkeypatch):
+    desk = joined_desk.a_desk()
+    rows = desk.world.rows_of(desk.table)
+    monkeypatch.setattr(concat_exchange, "MOST_MS_BESIDE", -1)
+    at(
+        desk,
+        ["write_new", "entry.json"],
+        lambda: desk.world.files.writer.add(f"{desk.live('dt=1')}/sorted/one.parquet", DataFile(tuple(rows))),
+    )
+    assert outcomes(desk.compact())["dt=1"] == "put-back"
     desk.recover()
     assert desk.world.rows_of(desk.table) == rows

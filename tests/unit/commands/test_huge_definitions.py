@@ -120,3 +120,20 @@ def test_what_could_not_be_read_says_nothing():
     with pytest.raises(MetastoreRefused, match=r"sales\.events: it is too large"):
         ports.require_readable(table)
     assert ports.require_readable(None) is None
+
+
+def test_a_database_that_is_closed_before_its_table_is_asked_for_alone_costs_no_other_its_night(desk, monkeypatch):
+    stored = replace(a_table(name="heavy", location="hdfs://nn/closed/heavy", parameters={"x": "x" * 2**14}), database="closed")
+    desk.world.catalog.add_table(stored)
+    ask, asked = desk.world.metastore.tables, []
+
+    def tables(database, wanted):
+        asked.extend([database] * (database == "closed"))
+        if len(asked) > 1 and database == "closed":
+            raise MetastoreRefused("Permission denied")
+        return ask(database, wanted)
+
+    monkeypatch.setattr(desk.world.metastore, "tables", tables)
+    selected = Selection(databases=("closed", "sales"))
+    result = compact_swap.compact_swap(a_context(desk.world.cluster, selected, desk._new_run(), desk.settings))
+    assert {table.table: table.code for table in result.tables} == {"closed.heavy": Exit.UNUSABLE, "sales.events": Exit.DONE}
