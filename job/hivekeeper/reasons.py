@@ -536,6 +536,13 @@ class Code(Coded):
         "wait; a killed run's lock ends by itself after about a minute",
     )
     RUN_UNFINISHED = Topic.COMMAND, Exit.LOCKED, "a run is at work, or was interrupted; verify waits for nobody", "wait, or run `recover`"
+    RUN_ID_TAKEN = (
+        Topic.COMMAND,
+        Exit.LOCKED,
+        "the table has had a run of this id already: it was renamed while the command was at work, so that it came twice, or another "
+        "command of the same second has the id; nothing was begun",
+        "run again",
+    )
     RUN_TAKEN_OVER = (
         Topic.COMMAND,
         Exit.LOCKED,

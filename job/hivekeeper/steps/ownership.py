@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Callable, Collection, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.errors import NeedsInvestigation
-from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, Guard, Table
+from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, Guard, Snapshot, Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import ownership
 from hivekeeper.ports import Cluster, Files, NoPermission
@@ -99,10 +99,9 @@ def find_rights(
     return guard, None if is_closed else found
 
 
-def is_log_closed(files: Files, control: ControlPaths) -> bool:
+def is_log_closed(log_directory: Snapshot) -> bool:
     """Whether an earlier run closed the log to the group."""
-    found = files.stat(control.log)
-    return found is not None and ownership.is_closed(found.mode)
+    return log_directory.exists and ownership.is_closed(log_directory.mode)
 
 
 def open_up(files: Files, guard: Guard, control: ControlPaths, directories: Iterable[str]) -> Guard:

@@ -71,7 +71,7 @@ def settle_runs(
         refuse_overlap(cluster, table, control)
         unfinished = run_directory.fence(cluster, control, unfinished)
     rights = ownership.CLOSED
-    if unfinished and not ownership.is_log_closed(cluster.files, control):
+    if unfinished and not ownership.is_log_closed(cluster.files.look([control.log], 0)[control.log]):
         rights = replace(rights, file_mode=OWNER_AND_GROUP)
     for directory in unfinished:
         paths = control.run(directory)

@@ -19,6 +19,7 @@ from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, SourceMissin
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import longest_entry, table_id
+from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
 from hivekeeper.steps.observe import find_above
@@ -161,7 +162,8 @@ def open_run(
     joins: bool = False,
     units: Iterable[Unit] = (),
 ) -> Run:
-    """Make a run's directories, so that every later step is a rename into a parent that exists. Raises Fenced.
+    """Make a run's directories, so that every later step is a rename into a parent that exists. Raises Fenced, and Locked for an id that
+    the table knows already.
 
     A run that lost its lock may have re-created them after the takeover, which fencing cannot see, so the lock is checked afterwards. A
     later takeover finds the directories and renames them.
@@ -178,7 +180,10 @@ def open_run(
         checkpoint_interval=settings.checkpoint_interval,
         log_retention_ms=settings.log_retention_ms,
     )
-    is_open = not ownership.is_log_closed(cluster.files, control) and _is_log_ours(run)
+    logged = cluster.files.look([control.log])[control.log]
+    history = store.read_listed(cluster, logged, control.log)
+    _require_new(run, history)
+    is_open = not ownership.is_log_closed(logged) and _is_log_of(table, history)
     cluster.files.make_directory(control.log)
     cluster.files.make_directory(run.paths.top)
     states = [state for state in recover.STATES[operation] if joins or state not in recover.OF_JOINS.get(operation, ())]
@@ -191,9 +196,24 @@ def open_run(
     return run
 
 
-def _is_log_ours(run: Run) -> bool:
+def _require_new(run: Run, history: History) -> None:
+    """Raise Locked if the log, or a directory, is of a run with this id: an entry of it would be taken for this run's own last one, so that
+    this one would get none, and nobody would recover it.
+    """
+    name = store.run_of(run.directory)
+    if history.find(name) or run.files.stat(run.paths.top):
+        raise Locked(
+            f"{run.table.full_name}: it has had a run {name} already: of this command, before the table was renamed, or of another one "
+            "with the same id",
+            code=Code.RUN_ID_TAKEN,
+            state="nothing new was begun",
+            next="run again",
+        )
+
+
+def _is_log_of(table: Table, history: History) -> bool:
     """Whether the log has entries of this table alone: one that was created at the place of another takes over its control directory."""
-    return {entry.table_id for entry in store.read_history(run.cluster, run.control).runs} <= {table_id(run.table)}
+    return {entry.table_id for entry in history.runs} <= {table_id(table)}
 
 
 def _open_up(run: Run, states: Iterable[str], above: Sequence[str], group_reads: Callable[[str], bool], settings: Settings) -> Run:

@@ -34,7 +34,8 @@ def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
         history = store.read_history(run.cluster, run.control)
         written = [entry for entry in history.runs if entry.run == record.run and entry.finished == record.finished]
         if written:
-            # An earlier try succeeded although the client saw an error; or another run took this one over and finished it.
+            # An earlier try succeeded although the client saw an error; or another run took this one over and finished it. When the run was
+            # opened, the log had no entry of this id.
             if written[0].directory != run.directory:
                 require_lock(run)
             require_own_directory(run)
