@@ -22,7 +22,7 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
 from hivekeeper.plan.orphans import Doubt, Orphan, OrphanKind, OrphanState
-from hivekeeper.plan.retention import Verdict
+from hivekeeper.plan.retention import NamedPlace, Verdict
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.command_text import time_text
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
@@ -179,10 +179,10 @@ class _Records:
     def cluster(self) -> Cluster:
         return self.context.cluster
 
-    def ask_lives(self) -> Mapping[str, str]:
+    def ask_lives(self) -> Sequence[NamedPlace]:
         """The directories of other tables and their partitions in it: somebody may have pointed them at old files to rescue rows."""
         own = sorted(rules.names_of(rules.ids_of(self.history, self.plans)))
-        return {**self.census.partitions_inside(self.control.top, own, self.database), **self.census.tables_inside(self.control.top, own)}
+        return [*self.census.partitions_inside(self.control.top, own, self.database), *self.census.tables_inside(self.control.top, own)]
 
 
 def _clean_up_records(context: Context, census: Census, database: str, orphan: Orphan) -> TableOutcome:
@@ -291,8 +291,8 @@ def _discard(records: _Records, lock: Lock) -> Tuple[TableOutcome, Sequence[Verd
     outcome = TableOutcome(records.table.full_name, backups=tuple(cleanup.outcome_of(verdict, ()) for verdict in verdicts))
     if not all(verdict.keep for verdict in verdicts):
         per_table.require_time(cluster, records.table)
-        lives, history = records.ask_lives(), records.history
-        outcome = cleanup.carry_out(context, records.table, control, history, verdicts, lives, lock, TableGone(records.ask_lives))
+        gone = TableGone(records.ask_lives)
+        outcome = cleanup.carry_out(context, records.table, control, records.history, verdicts, {}, lock, gone)
     return outcome, verdicts
 
 

@@ -472,6 +472,18 @@ def test_old_files_that_a_partition_of_any_table_shows_stay(desk, top):
     assert records(result).state in (OrphanState.KEPT, OrphanState.DISCARDED)
 
 
+def test_a_partition_that_is_called_like_another_one_does_not_hide_what_that_one_shows(desk, top):
+    """Hive 4 allows blanks, `=`, `/`, `*`, `.` and others in the names of tables (`MetaStoreUtils.SPECIAL_CHARACTERS_IN_TABLE_NAMES`)."""
+    place = names.join(top, desk.log().standing[0].place)
+    drop_and_mark(desk)
+    rescue = a_table(["dt", "hour"], name="rescue", location="hdfs://nn/warehouse/fin/rescue", create_time=88)
+    desk.world.catalog.add_table(replace(rescue, database="fin"), [a_partition("dt=1/hour=2", place)])
+    evil = a_table(["hour"], name="rescue/dt=1", location="hdfs://nn/home/mallory/t", create_time=99)
+    desk.world.catalog.add_table(replace(evil, database="fin"), [a_partition("hour=2", names.join(top, "log/x"))])
+    clean(desk)
+    assert [path for path in backups_in(desk, top) if path.startswith(place)]
+
+
 def test_old_files_in_which_partitions_on_many_servers_may_lie_by_their_paths_stay(desk, top):
     effect = desk.log().standing[0]
     drop_and_mark(desk)
@@ -527,7 +539,7 @@ def test_a_partition_of_another_database_at_a_pattern_around_all_keeps_nobodys_o
     assert not backups_in(desk, top)
 
 
-@pytest.mark.parametrize("how", ["a table", "a table of spark", "a partition"])
+@pytest.mark.parametrize("how", ["a table", "a table of spark", "a table that spark has in another place there", "a partition"])
 def test_old_files_that_somebody_makes_a_table_of_while_others_go_stay(desk, top, how):
     drop_and_mark(desk)
     rescued = backups_in(desk, top)[-1].rpartition("/")[0]
@@ -538,6 +550,8 @@ def test_old_files_that_somebody_makes_a_table_of_while_others_go_stay(desk, top
             place = rescued if how == "a table" else "hdfs://nn/elsewhere/rescue"
             table = a_table(["dt"] if how == "a partition" else [], name="rescue", location=place, create_time=88)
             table = of_spark(table, rescued) if how == "a table of spark" else table
+            if how == "a table that spark has in another place there":
+                table = replace(of_spark(table, names.join(top, "rescued")), location=rescued)
             desk.world.catalog.add_table(table, [a_partition("dt=1", rescued)] if table.partitioned else [])
             # All partitions are read once an hour.
             desk.world.clock.elapsed_ms += 3_660_000 if how == "a partition" else 61_000
