@@ -13,7 +13,7 @@ from hivekeeper import names
 from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Storage, Table
 from hivekeeper.plan.retention import NamedPlace
-from hivekeeper.ports import Cluster, MetastoreRefused
+from hivekeeper.ports import Cluster, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.runlog.run_files import is_inside, may_be_inside
 from hivekeeper.steps.observe import MOST_SERVERS, as_shown, count_servers
 
@@ -54,10 +54,10 @@ class Census:
     _closed: Sequence[str] = ()
     _partitions: Sequence[PartitionInside] = field(default_factory=list)
     _partitions_ms: Optional[float] = None
-    # Tables that are, or whose partitions are, more than can be read, or refused.
+    # Tables that are, or whose partitions are, more than can be read, or refused, or let each request fail.
     _unread: List[Table] = field(default_factory=list)
     # Why no partition of any table can be read, which asking again soon would not change.
-    _refusal: Optional[MetastoreRefused] = None
+    _refusal: Optional[MetastoreUnavailable] = None
 
     def tables(self) -> Sequence[Table]:
         """The tables of all databases without what takes room, their locations qualified; at most a minute old."""
@@ -147,9 +147,11 @@ class Census:
         self._unread += [table for table, _ in refused]
         self._partitions = self._qualified(found)
 
-    def _read_all(self, tables: Sequence[Table], found: List[PartitionInside]) -> List[Tuple[Table, MetastoreRefused]]:
-        """Add the partitions of these tables. Returns those whose partitions the metastore refuses, and why it does."""
-        refused = []
+    def _read_all(self, tables: Sequence[Table], found: List[PartitionInside]) -> List[Tuple[Table, MetastoreUnavailable]]:
+        """Add the partitions of these tables. Returns those whose partitions the metastore refuses, or fails at, and why it does. Raises
+        MetastoreUnavailable if it does not answer at all.
+        """
+        refused: List[Tuple[Table, MetastoreUnavailable]] = []
         for table in tables:
             try:
                 found += self._in_control(table)
@@ -157,6 +159,10 @@ class Census:
                 self._unread.append(table)
             except MetastoreRefused as refusal:
                 refused.append((table, refusal))
+            except MetastoreUnavailable as failure:
+                # The owner of a table may give it partitions that let each request for them fail. One that asks for none of them tells.
+                self.cluster.metastore.databases()
+                refused.append((table, failure))
         return refused
 
     def _qualified(self, found: Sequence[PartitionInside]) -> List[PartitionInside]:

@@ -1035,14 +1035,17 @@ def test_tables_that_are_large_together_do_not_hide_one_that_shows_old_files(des
     assert [path for path in backups_in(desk, top) if path.startswith(place)]
 
 
-def refuse_partitions(desk, monkeypatch, *names, times=99):
+REFUSED, FAILED = MetastoreRefused("permission denied"), MetastoreUnavailable("Internal error processing get_partitions_by_names")
+
+
+def refuse_partitions(desk, monkeypatch, *names, why=REFUSED, times=99):
     """Let the metastore refuse the partitions of these tables, or of all, so many times; returns how often it was asked for each."""
     partitions, asked = desk.world.metastore.partitions, Counter()
 
     def refuse(table):
         asked[table.name] += 1
         if table.name in (names or [table.name]) and asked[table.name] <= times:
-            raise MetastoreRefused("permission denied")
+            raise why
         return partitions(table)
 
     monkeypatch.setattr(desk.world.metastore, "partitions", refuse)
@@ -1054,34 +1057,65 @@ def add_partitioned(desk, name, database, *partitions):
     desk.world.catalog.add_table(table, partitions)
 
 
-def test_a_metastore_that_refuses_all_partitions_is_asked_for_them_twice_and_not_for_each_leftover(desk, top, monkeypatch):
+@pytest.mark.parametrize("why", [REFUSED, FAILED])
+def test_a_metastore_that_refuses_all_partitions_is_asked_for_them_twice_and_not_for_each_leftover(desk, top, monkeypatch, why):
     """Reading all partitions takes minutes, and a database may have hundreds of leftovers."""
     drop_and_mark(desk)
     kept = backups_in(desk, top)
-    asked = refuse_partitions(desk, monkeypatch)
+    asked = refuse_partitions(desk, monkeypatch, why=why)
     add_partitioned(desk, "closed", "a")
     census = Census(desk.world.cluster)
     for _ in range(3):
-        with pytest.raises(MetastoreRefused):
+        with pytest.raises(type(why)):
             census.partitions_inside(top, (), "sales")
     assert asked["closed"] == 2
     assert (clean(desk).code, backups_in(desk, top)) == (Exit.UNUSABLE, kept)
 
 
+@pytest.mark.parametrize("why", [REFUSED, FAILED])
 @pytest.mark.parametrize(("database", "stays"), [("loader", False), ("sales", True)])
-def test_one_table_whose_partitions_are_refused_keeps_only_what_is_left_in_its_own_database(desk, top, monkeypatch, database, stays):
+def test_one_table_whose_partitions_are_refused_keeps_only_what_is_left_in_its_own_database(desk, top, monkeypatch, database, stays, why):
+    """Properties by the gigabyte let the metastore fail at each request for them, and at no other one."""
     drop_and_mark(desk)
-    refuse_partitions(desk, monkeypatch, "odd")
+    refuse_partitions(desk, monkeypatch, "odd", why=why)
     add_partitioned(desk, "odd", database)
     add_partitioned(desk, "plain", "z")
     result = clean(desk)
     assert (records(result).state, bool(backups_in(desk, top))) == ((OrphanState.KEPT, True) if stays else (OrphanState.REMOVED, False))
 
 
-def test_a_refusal_that_passes_does_not_hide_what_a_partition_shows(desk, top, monkeypatch):
+def test_a_table_whose_partitions_fail_is_asked_for_them_twice_and_not_for_each_leftover(desk, top, monkeypatch):
+    asked = refuse_partitions(desk, monkeypatch, "odd", why=FAILED)
+    add_partitioned(desk, "odd", "loader")
+    add_partitioned(desk, "plain", "z")
+    census = Census(desk.world.cluster)
+    for _ in range(3):
+        census.partitions_inside(top, (), "sales")
+    assert asked["odd"] == 2
+
+
+def test_a_metastore_that_goes_away_while_partitions_are_read_keeps_everything(desk, top, monkeypatch):
+    drop_and_mark(desk)
+    kept, metastore = backups_in(desk, top), desk.world.metastore
+    add_partitioned(desk, "odd", "loader")
+    add_partitioned(desk, "plain", "z")
+    partitions = metastore.partitions
+
+    def go_away(table):
+        if table.name != "odd":
+            return partitions(table)
+        metastore.fail_next("databases", FAILED)
+        raise FAILED
+
+    monkeypatch.setattr(metastore, "partitions", go_away)
+    assert (clean(desk).code, backups_in(desk, top)) == (Exit.UNUSABLE, kept)
+
+
+@pytest.mark.parametrize("why", [REFUSED, FAILED])
+def test_a_refusal_that_passes_does_not_hide_what_a_partition_shows(desk, top, monkeypatch, why):
     place = f"{top}/{desk.log().standing[0].place}"
     drop_and_mark(desk)
-    refuse_partitions(desk, monkeypatch, "rescue", times=1)
+    refuse_partitions(desk, monkeypatch, "rescue", why=why, times=1)
     add_partitioned(desk, "plain", "z")
     add_partitioned(desk, "rescue", "loader", a_partition("dt=1", place))
     clean(desk)
