@@ -801,11 +801,12 @@ def test_a_backup_table_that_is_not_exactly_as_we_make_them_stays(desk, more):
     assert table.full_name in desk.world.catalog.tables
 
 
-@pytest.mark.parametrize("shows", ["itself", "a partition", "to spark"])
+@pytest.mark.parametrize("shows", ["itself", "a partition", "a partition at a pattern", "to spark"])
 def test_a_backup_table_that_still_shows_something_stays(desk, shows):
     table = a_backup_table()
     place = table.location if shows == "itself" else f"{HOME}/rows/dt=1"
     desk.world.files.writer.make_directory(place)
+    place = place.replace("1", "*") if shows == "a partition at a pattern" else place
     if shows == "to spark":
         table = replace(of_spark(table, place), location=table.location)
     found = backup_table_of(desk, table, [] if shows == "to spark" else [a_partition("dt=1", place)])
