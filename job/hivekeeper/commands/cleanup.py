@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
@@ -16,7 +17,7 @@ from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, UnitNumber
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
-from hivekeeper.plan.retention import Verdict, Window
+from hivekeeper.plan.retention import NamedPlace, Verdict, Window
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
@@ -87,19 +88,19 @@ def judge(
         return verdicts, {}
     require_own_place(cluster, table, control)
     lives = find_lives(cluster, table)
-    shown = {**lives, **_find_rescues(table, control, history, verdicts, census)}
+    shown = chain(lives.items(), _find_rescues(table, control, history, verdicts, census))
     return retention.keep_shown(history, verdicts, control, shown), lives
 
 
 def _find_rescues(
     table: Table, control: ControlPaths, history: History, verdicts: Sequence[Verdict], census: Optional[Census]
-) -> Mapping[str, str]:
+) -> Sequence[NamedPlace]:
     """Partitions of other tables in this control directory, if old files of a former table are to go: who had that one may have pointed
     them there, for its rows.
     """
     going = {effect.table_id for verdict in verdicts for effect in verdict.going}
     if census is None or going <= {table_id(table)}:
-        return {}
+        return ()
     return census.partitions_inside(control.top, sorted(rules.names_of(rules.ids_of(history))), table.database)
 
 
@@ -129,8 +130,9 @@ def carry_out(
     lock: Lock,
     gone: Optional[TableGone] = None,
 ) -> TableOutcome:
-    """Write the plan durably and log the intention first; then discard backup by backup."""
+    """Write the plan durably and log the intention first; then discard backup by backup. `lives`: of a table that is gone, none."""
     cluster = context.cluster
+    shown = gone.ask_lives() if gone else lives.items()
     plan = plan_cleanup(context, table, history, verdicts, lives)
     run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP, context.settings_for(table.full_name))
     places = tuple(unit.backup.place for unit in plan.units if unit.backup)
@@ -142,7 +144,7 @@ def carry_out(
             table_log.commit(run, begin, parameters)
         with timed(cluster, Step.DISCARD):
             pause_ms = context.settings_for(table.full_name).delete_pause_ms
-            units = cleanup.discard_units(run, plan, lives, pause_ms, gone)
+            units = cleanup.discard_units(run, plan, shown, pause_ms, gone)
         finish.finish_units(run, units)
     outcome = TableOutcome(table.full_name, context.run, backups=tuple(outcome_of(verdict, units) for verdict in verdicts))
     code = per_table.with_recovered(cluster, outcome).code

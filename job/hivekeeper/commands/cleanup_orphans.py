@@ -22,7 +22,7 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
 from hivekeeper.plan.orphans import Doubt, Orphan, OrphanKind, OrphanState
-from hivekeeper.plan.retention import Verdict
+from hivekeeper.plan.retention import NamedPlace, Verdict
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.command_text import time_text
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
@@ -124,8 +124,9 @@ def _why_not_dropped(context: Context, orphan: Orphan) -> str:
         return str(error)
     # Also where Spark finds it, if somebody has changed that.
     places = [table.location, *map(cluster.files.qualify, table.spark_paths.values()), *partitions]
-    foreign = [place for place in places if cluster.files.is_foreign(place)]
-    there = sorted(foreign or find_existing(cluster.files, places))
+    # What is on a server that must not be called, or what a pattern finds, is not looked for.
+    unsure = [place for place in places if cluster.files.is_foreign(place) or names.before_pattern(place) != place]
+    there = sorted(unsure or find_existing(cluster.files, places))
     return f"it still shows {there[0]}" if there else ""
 
 
@@ -179,10 +180,10 @@ class _Records:
     def cluster(self) -> Cluster:
         return self.context.cluster
 
-    def ask_lives(self) -> Mapping[str, str]:
+    def ask_lives(self) -> Sequence[NamedPlace]:
         """The directories of other tables and their partitions in it: somebody may have pointed them at old files to rescue rows."""
         own = sorted(rules.names_of(rules.ids_of(self.history, self.plans)))
-        return {**self.census.partitions_inside(self.control.top, own, self.database), **self.census.tables_inside(self.control.top, own)}
+        return [*self.census.partitions_inside(self.control.top, own, self.database), *self.census.tables_inside(self.control.top, own)]
 
 
 def _clean_up_records(context: Context, census: Census, database: str, orphan: Orphan) -> TableOutcome:
@@ -291,8 +292,8 @@ def _discard(records: _Records, lock: Lock) -> Tuple[TableOutcome, Sequence[Verd
     outcome = TableOutcome(records.table.full_name, backups=tuple(cleanup.outcome_of(verdict, ()) for verdict in verdicts))
     if not all(verdict.keep for verdict in verdicts):
         per_table.require_time(cluster, records.table)
-        lives, history = records.ask_lives(), records.history
-        outcome = cleanup.carry_out(context, records.table, control, history, verdicts, lives, lock, TableGone(records.ask_lives))
+        gone = TableGone(records.ask_lives)
+        outcome = cleanup.carry_out(context, records.table, control, records.history, verdicts, {}, lock, gone)
     return outcome, verdicts
 
 

@@ -89,7 +89,7 @@ def _show_partitions(
     former = {one: retention.why_former(one, name) for one in retention.find_former(history, table_id(table))}
     verdicts = retention.keep_former(history, verdicts, former)
     if control is not None and any(verdict.going for verdict in verdicts):
-        verdicts = retention.keep_shown(history, verdicts, control, find_lives(cluster, table))
+        verdicts = retention.keep_shown(history, verdicts, control, find_lives(cluster, table).items())
     kept = [KeptFiles(verdict.backup, effect, True, why) for verdict in verdicts for effect, why in verdict.staying]
     going = [KeptFiles(verdict.backup, effect, False, verdict.reason) for verdict in verdicts for effect in verdict.going]
     chosen = [one for one in kept + going if wanted is None or wanted(one.effect.partition)]

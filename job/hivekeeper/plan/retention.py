@@ -22,6 +22,9 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.history import Effect, History, LoggedRun, UnitKey
 from hivekeeper.runlog.run_files import BACKUP, may_be_inside
 
+# A directory that a table or partition shows, after what that is called in messages. Others may be called the same.
+NamedPlace = Tuple[str, str]
+
 
 @dataclass(frozen=True)
 class Backup:
@@ -345,9 +348,9 @@ def keep_former(history: History, verdicts: Sequence[Verdict], keep: Mapping[str
     return tuple(found)
 
 
-def keep_shown(history: History, verdicts: Sequence[Verdict], control: ControlPaths, lives: Mapping[str, str]) -> Tuple[Verdict, ...]:
+def keep_shown(history: History, verdicts: Sequence[Verdict], control: ControlPaths, lives: Iterable[NamedPlace]) -> Tuple[Verdict, ...]:
     """The same verdicts, but old files that a partition shows stay, and what a rollback to them needs. `lives`: the locations of all
-    partitions by name.
+    partitions.
     """
     shown = find_shown(control, [effect.place for verdict in verdicts for effect in verdict.going], lives)
     if not shown:
@@ -371,14 +374,14 @@ def why_shown(partition: str) -> Reason:
     return Reason(Code.BACKUP_SHOWN, f"the partition {partition} lies in it, or around it", "give that partition a directory of its own")
 
 
-def find_shown(control: ControlPaths, places: Iterable[str], lives: Mapping[str, str]) -> Dict[str, str]:
+def find_shown(control: ControlPaths, places: Iterable[str], lives: Iterable[NamedPlace]) -> Dict[str, str]:
     """Of these places, relative to the control directory, those that a partition lies in or around, each with its name.
 
     A location may have 4,000 characters and nearly as many levels: no more of them are looked at than a place has.
     """
     wanted = dict.fromkeys(places)
     # A pattern is in or around all that is below the directory before it.
-    shown = ((names.before_pattern(live), name) for name, live in lives.items() if may_be_inside(live, control.top))
+    shown = ((names.before_pattern(live), name) for name, live in lives if may_be_inside(live, control.top))
     inside = {place[len(control.top) + 1 :]: name for place, name in shown}
     most = max((place.count("/") + 1 for place in wanted), default=0)
     lies_in = {above: name for live, name in inside.items() for above in _up_to(live, most) if above in wanted}

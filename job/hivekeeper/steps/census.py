@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Storage, Table
-from hivekeeper.ports import Cluster, MetastoreRefused
+from hivekeeper.plan.retention import NamedPlace
+from hivekeeper.ports import Cluster, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.runlog.run_files import is_inside, may_be_inside
 from hivekeeper.steps.observe import MOST_SERVERS, as_shown, count_servers
 
@@ -23,7 +24,7 @@ TABLES_AT_ONCE = 1000
 MOST_AGE_OF_TABLES_MS = 60_000
 # Like the locations of tables (`ports.Metastore.locations_below`): reading all partitions of a metastore may take many minutes.
 MOST_AGE_OF_PARTITIONS_MS = 3_600_000
-# Stands for those of a database that may not be read.
+# Stands for those of a database that may not be read, in messages: Hive 4 lets anybody call a table so.
 ALL_TABLES = "*"
 _MARKS = (names.BACKUP_OF, names.BACKUP_NAME, names.SPARK_PROVIDER)
 
@@ -32,8 +33,11 @@ _MARKS = (names.BACKUP_OF, names.BACKUP_NAME, names.SPARK_PROVIDER)
 class PartitionInside:
     """A partition whose directory is in some control directory, or may be, because it is a pattern. `backup_of`: its table is the backup
     table of that one. `location` is without a server if not all could be asked for: then it counts as one on a foreign server.
+
+    `name` is for messages, and others may have the same: Hive 4 allows `/` and `=` in the names of tables.
     """
 
+    database: str
     name: str
     location: str
     backup_of: str
@@ -46,12 +50,14 @@ class Census:
     cluster: Cluster
     _tables: Sequence[Table] = ()
     _tables_ms: Optional[float] = None
+    # Databases of which the metastore refuses the tables.
+    _closed: Sequence[str] = ()
     _partitions: Sequence[PartitionInside] = field(default_factory=list)
     _partitions_ms: Optional[float] = None
-    # Tables that are, or whose partitions are, more than can be read, or refused.
+    # Tables that are, or whose partitions are, more than can be read, or refused, or let each request fail.
     _unread: List[Table] = field(default_factory=list)
     # Why no partition of any table can be read, which asking again soon would not change.
-    _refusal: Optional[MetastoreRefused] = None
+    _refusal: Optional[MetastoreUnavailable] = None
 
     def tables(self) -> Sequence[Table]:
         """The tables of all databases without what takes room, their locations qualified; at most a minute old."""
@@ -60,17 +66,17 @@ class Census:
             self._tables_ms = self.cluster.clock.monotonic_ms()
         return self._tables
 
-    def tables_inside(self, top: str, own: Sequence[str]) -> Mapping[str, str]:
-        """The directories of all tables below a directory, by name; but not of backup tables of `own`. Those of a database that may not be
-        read may be anywhere.
+    def tables_inside(self, top: str, own: Sequence[str]) -> List[NamedPlace]:
+        """The directories of all tables below a directory, of which a table may have several; but not of backup tables of `own`. Those of
+        a database that may not be read may be anywhere.
         """
-        others = [table for table in self.tables() if table.backup_of not in own]
+        others = (table for table in self.tables() if table.backup_of not in own)
         shown = ((table.full_name, as_shown(self.cluster.files, place, top)) for table in others for place in table.places)
-        found = {name: place for name, place in shown if is_inside(place, top)}
-        return {**found, **{table.full_name: top for table in others if table.name == ALL_TABLES}}
+        found = [(name, place) for name, place in shown if is_inside(place, top)]
+        return [*found, *((f"{database}.{ALL_TABLES}", top) for database in self._closed)]
 
-    def partitions_inside(self, top: str, own: Sequence[str], database: str) -> Mapping[str, str]:
-        """The directories of all partitions below a directory, by `database.table/partition`; but not of backup tables of `own`.
+    def partitions_inside(self, top: str, own: Sequence[str], database: str) -> List[NamedPlace]:
+        """The directories of all partitions below a directory, named `database.table/partition`; but not of backup tables of `own`.
 
         A table of the same database that cannot be read may lie, or have its partitions, all over it. One of another database is not asked
         to: else anybody could keep everybody's old files for ever.
@@ -81,10 +87,10 @@ class Census:
         if self._refusal is not None:
             raise self._refusal
         others = (one for one in self._partitions if one.backup_of not in own)
-        shown = ((one.name, as_shown(self.cluster.files, one.location, top)) for one in others)
-        found = {name: place for name, place in shown if _is_shown(name, place, top, database)}
+        shown = ((one, as_shown(self.cluster.files, one.location, top)) for one in others)
+        found = [(one.name, place) for one, place in shown if _is_shown(place, top, is_of_database=one.database == database)]
         unread = (table.full_name for table in self._unread if table.database == database and table.backup_of not in own)
-        return {**found, **{f"{name}/(which cannot be read)": top for name in unread}}
+        return [*found, *((f"{name}/(which cannot be read)", top) for name in unread)]
 
     def _is_old(self, read_ms: Optional[float], most_ms: int) -> bool:
         return read_ms is None or self.cluster.clock.monotonic_ms() - read_ms > most_ms
@@ -92,17 +98,17 @@ class Census:
     def _read_tables(self) -> List[Table]:
         """Raises MetastoreRefused if that is all that the metastore does: whoever owns a database can close it, but not those of others."""
         found: List[Table] = []
-        refused: Optional[MetastoreRefused] = None
+        closed: Dict[str, MetastoreRefused] = {}
         for database in self.cluster.metastore.databases():
             try:
                 found += self._read_database(database)
             except MetastoreRefused as refusal:
                 log.warning("step=read-tables refused database=%s reason=%r", database, str(refusal))
-                refused = refused or refusal
-                found.append(Table.without_definition(database, ALL_TABLES, str(refusal)))
-        if refused and all(table.name == ALL_TABLES for table in found):
-            raise refused
-        return found
+                closed[database] = refusal
+        if closed and not found:
+            raise next(iter(closed.values()))
+        self._closed = tuple(closed)
+        return found + [Table.without_definition(database, ALL_TABLES, str(refusal)) for database, refusal in closed.items()]
 
     def _read_database(self, database: str) -> List[Table]:
         try:
@@ -141,9 +147,11 @@ class Census:
         self._unread += [table for table, _ in refused]
         self._partitions = self._qualified(found)
 
-    def _read_all(self, tables: Sequence[Table], found: List[PartitionInside]) -> List[Tuple[Table, MetastoreRefused]]:
-        """Add the partitions of these tables. Returns those whose partitions the metastore refuses, and why it does."""
-        refused = []
+    def _read_all(self, tables: Sequence[Table], found: List[PartitionInside]) -> List[Tuple[Table, MetastoreUnavailable]]:
+        """Add the partitions of these tables. Returns those whose partitions the metastore refuses, or fails at, and why it does. Raises
+        MetastoreUnavailable if it does not answer at all.
+        """
+        refused: List[Tuple[Table, MetastoreUnavailable]] = []
         for table in tables:
             try:
                 found += self._in_control(table)
@@ -151,6 +159,10 @@ class Census:
                 self._unread.append(table)
             except MetastoreRefused as refusal:
                 refused.append((table, refusal))
+            except MetastoreUnavailable as failure:
+                # The owner of a table may give it partitions that let each request for them fail. One that asks for none of them tells.
+                self.cluster.metastore.databases()
+                refused.append((table, failure))
         return refused
 
     def _qualified(self, found: Sequence[PartitionInside]) -> List[PartitionInside]:
@@ -164,7 +176,7 @@ class Census:
         # Most locations have no such name in them and are no pattern that may find one, and need not be qualified.
         partitions = self._partitions_of(table)
         inside = [one for one in partitions if names.CONTROL in one.location or names.before_pattern(one.location) != one.location]
-        return [PartitionInside(f"{table.full_name}/{one.name}", one.location, table.backup_of) for one in inside]
+        return [PartitionInside(table.database, f"{table.full_name}/{one.name}", one.location, table.backup_of) for one in inside]
 
     def _partitions_of(self, table: Table) -> Tuple[Partition, ...]:
         try:
@@ -175,11 +187,10 @@ class Census:
             return ()
 
 
-def _is_shown(name: str, place: str, top: str, database: str) -> bool:
+def _is_shown(place: str, top: str, is_of_database: bool) -> bool:
     """Whether a partition shows something below a directory. A pattern that may lead there from above counts like a table that cannot be
     read.
     """
-    is_of_database = name.startswith(f"{database}.")
     return may_be_inside(place, top) if is_of_database else is_inside(names.before_pattern(place), top)
 
 

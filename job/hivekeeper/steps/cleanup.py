@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from functools import partial
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
 from hivekeeper.model import FileInfo
 from hivekeeper.names import RunId
-from hivekeeper.plan.retention import find_shown, why_needed, why_shown
+from hivekeeper.plan.retention import NamedPlace, find_shown, why_needed, why_shown
 from hivekeeper.ports import FilesError, ForeignTrash, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
@@ -40,8 +39,8 @@ LONGEST_REST_MS = 1000
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
 NOT_OUR_TRASH = "find out who made that, and have it moved away; then run cleanup again, or set discard: delete to delete at once"
 
-# Asks for the directories that no backup may lie in or around, by partition.
-AskLives = Callable[[], Mapping[str, str]]
+# Asks for the directories that no backup may lie in or around.
+AskLives = Callable[[], Iterable[NamedPlace]]
 
 
 @dataclass(frozen=True)
@@ -52,12 +51,11 @@ class TableGone:
 
 
 def discard_units(
-    run: Run, plan: RunPlan, lives: Mapping[str, str], pause_ms: int = 0, gone: Optional[TableGone] = None
+    run: Run, plan: RunPlan, lives: Iterable[NamedPlace], pause_ms: int = 0, gone: Optional[TableGone] = None
 ) -> List[UnitResult]:
     """Discard all units of a cleanup, with a pause after each. A unit that is left, or cannot be discarded, keeps its backup.
 
-    `lives`: the directories of the table's partitions by name, or what `gone` asks for. A backup that one of them lies in is never
-    discarded.
+    `lives`: the directories of the table's partitions, or what `gone` asks for. A backup that one of them lies in is never discarded.
     """
     discard = discarder(run, plan, lives, begun=False, gone=gone)
 
@@ -80,9 +78,9 @@ def _rest(run: Run, pause_ms: int) -> None:
         left_ms = until_ms - clock.monotonic_ms()
 
 
-def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str], begun: bool = True, gone: Optional[TableGone] = None) -> Act:
+def discarder(run: Run, plan: RunPlan, lives: Iterable[NamedPlace], begun: bool = True, gone: Optional[TableGone] = None) -> Act:
     """The function that discards one unit; of an interrupted cleanup (`begun`), in which it may already be gone. Call it oldest first."""
-    ask = gone.ask_lives if gone else partial(find_lives, run.cluster, run.table)
+    ask = gone.ask_lives if gone else lambda: find_lives(run.cluster, run.table).items()
     return _Discarder(run, plan, begun, _Shown(run, plan, lives, ask, gone is not None)).discard
 
 
@@ -98,12 +96,12 @@ class _Shown:
     `is_gone`: the table does not exist any more.
     """
 
-    def __init__(self, run: Run, plan: RunPlan, lives: Mapping[str, str], ask: AskLives, is_gone: bool) -> None:
+    def __init__(self, run: Run, plan: RunPlan, lives: Iterable[NamedPlace], ask: AskLives, is_gone: bool) -> None:
         self.run, self.ask, self.places = run, ask, [unit.backup.place for unit in plan.units if unit.backup]
         self.is_gone = is_gone
         self._take(lives)
 
-    def _take(self, lives: Mapping[str, str]) -> None:
+    def _take(self, lives: Iterable[NamedPlace]) -> None:
         self.shown = find_shown(self.run.control, self.places, lives)
         self.asked_ms = self.run.cluster.clock.monotonic_ms()
 

@@ -251,7 +251,7 @@ def _require_time(run: Run, plan: RunPlan, settled: int) -> None:
 def _find_settler(run: Run, plan: RunPlan) -> Settle:
     """The function that finishes or undoes a unit of the plan."""
     if plan.operation == CLEANUP:
-        return cleanup.discarder(run, plan, find_lives(run.cluster, run.table))
+        return cleanup.discarder(run, plan, find_lives(run.cluster, run.table).items())
     certificates = _read_certificates(run, plan)
     if plan.operation == ROLLBACK:
         return partial(_settle_rollback, run, rollback.find_passed(run, plan.units), certificates)

@@ -472,6 +472,18 @@ def test_old_files_that_a_partition_of_any_table_shows_stay(desk, top):
     assert records(result).state in (OrphanState.KEPT, OrphanState.DISCARDED)
 
 
+def test_a_partition_that_is_called_like_another_one_does_not_hide_what_that_one_shows(desk, top):
+    """Hive 4 allows blanks, `=`, `/`, `*`, `.` and others in the names of tables (`MetaStoreUtils.SPECIAL_CHARACTERS_IN_TABLE_NAMES`)."""
+    place = names.join(top, desk.log().standing[0].place)
+    drop_and_mark(desk)
+    rescue = a_table(["dt", "hour"], name="rescue", location="hdfs://nn/warehouse/fin/rescue", create_time=88)
+    desk.world.catalog.add_table(replace(rescue, database="fin"), [a_partition("dt=1/hour=2", place)])
+    evil = a_table(["hour"], name="rescue/dt=1", location="hdfs://nn/home/mallory/t", create_time=99)
+    desk.world.catalog.add_table(replace(evil, database="fin"), [a_partition("hour=2", names.join(top, "log/x"))])
+    clean(desk)
+    assert [path for path in backups_in(desk, top) if path.startswith(place)]
+
+
 def test_old_files_in_which_partitions_on_many_servers_may_lie_by_their_paths_stay(desk, top):
     effect = desk.log().standing[0]
     drop_and_mark(desk)
@@ -527,7 +539,7 @@ def test_a_partition_of_another_database_at_a_pattern_around_all_keeps_nobodys_o
     assert not backups_in(desk, top)
 
 
-@pytest.mark.parametrize("how", ["a table", "a table of spark", "a partition"])
+@pytest.mark.parametrize("how", ["a table", "a table of spark", "a table that spark has in another place there", "a partition"])
 def test_old_files_that_somebody_makes_a_table_of_while_others_go_stay(desk, top, how):
     drop_and_mark(desk)
     rescued = backups_in(desk, top)[-1].rpartition("/")[0]
@@ -538,6 +550,8 @@ def test_old_files_that_somebody_makes_a_table_of_while_others_go_stay(desk, top
             place = rescued if how == "a table" else "hdfs://nn/elsewhere/rescue"
             table = a_table(["dt"] if how == "a partition" else [], name="rescue", location=place, create_time=88)
             table = of_spark(table, rescued) if how == "a table of spark" else table
+            if how == "a table that spark has in another place there":
+                table = replace(of_spark(table, names.join(top, "rescued")), location=rescued)
             desk.world.catalog.add_table(table, [a_partition("dt=1", rescued)] if table.partitioned else [])
             # All partitions are read once an hour.
             desk.world.clock.elapsed_ms += 3_660_000 if how == "a partition" else 61_000
@@ -787,11 +801,12 @@ def test_a_backup_table_that_is_not_exactly_as_we_make_them_stays(desk, more):
     assert table.full_name in desk.world.catalog.tables
 
 
-@pytest.mark.parametrize("shows", ["itself", "a partition", "to spark"])
+@pytest.mark.parametrize("shows", ["itself", "a partition", "a partition at a pattern", "to spark"])
 def test_a_backup_table_that_still_shows_something_stays(desk, shows):
     table = a_backup_table()
     place = table.location if shows == "itself" else f"{HOME}/rows/dt=1"
     desk.world.files.writer.make_directory(place)
+    place = place.replace("1", "*") if shows == "a partition at a pattern" else place
     if shows == "to spark":
         table = replace(of_spark(table, place), location=table.location)
     found = backup_table_of(desk, table, [] if shows == "to spark" else [a_partition("dt=1", place)])
@@ -1021,14 +1036,17 @@ def test_tables_that_are_large_together_do_not_hide_one_that_shows_old_files(des
     assert [path for path in backups_in(desk, top) if path.startswith(place)]
 
 
-def refuse_partitions(desk, monkeypatch, *names, times=99):
+REFUSED, FAILED = MetastoreRefused("permission denied"), MetastoreUnavailable("Internal error processing get_partitions_by_names")
+
+
+def refuse_partitions(desk, monkeypatch, *names, why=REFUSED, times=99):
     """Let the metastore refuse the partitions of these tables, or of all, so many times; returns how often it was asked for each."""
     partitions, asked = desk.world.metastore.partitions, Counter()
 
     def refuse(table):
         asked[table.name] += 1
         if table.name in (names or [table.name]) and asked[table.name] <= times:
-            raise MetastoreRefused("permission denied")
+            raise why
         return partitions(table)
 
     monkeypatch.setattr(desk.world.metastore, "partitions", refuse)
@@ -1040,34 +1058,65 @@ def add_partitioned(desk, name, database, *partitions):
     desk.world.catalog.add_table(table, partitions)
 
 
-def test_a_metastore_that_refuses_all_partitions_is_asked_for_them_twice_and_not_for_each_leftover(desk, top, monkeypatch):
+@pytest.mark.parametrize("why", [REFUSED, FAILED])
+def test_a_metastore_that_refuses_all_partitions_is_asked_for_them_twice_and_not_for_each_leftover(desk, top, monkeypatch, why):
     """Reading all partitions takes minutes, and a database may have hundreds of leftovers."""
     drop_and_mark(desk)
     kept = backups_in(desk, top)
-    asked = refuse_partitions(desk, monkeypatch)
+    asked = refuse_partitions(desk, monkeypatch, why=why)
     add_partitioned(desk, "closed", "a")
     census = Census(desk.world.cluster)
     for _ in range(3):
-        with pytest.raises(MetastoreRefused):
+        with pytest.raises(type(why)):
             census.partitions_inside(top, (), "sales")
     assert asked["closed"] == 2
     assert (clean(desk).code, backups_in(desk, top)) == (Exit.UNUSABLE, kept)
 
 
+@pytest.mark.parametrize("why", [REFUSED, FAILED])
 @pytest.mark.parametrize(("database", "stays"), [("loader", False), ("sales", True)])
-def test_one_table_whose_partitions_are_refused_keeps_only_what_is_left_in_its_own_database(desk, top, monkeypatch, database, stays):
+def test_one_table_whose_partitions_are_refused_keeps_only_what_is_left_in_its_own_database(desk, top, monkeypatch, database, stays, why):
+    """Properties by the gigabyte let the metastore fail at each request for them, and at no other one."""
     drop_and_mark(desk)
-    refuse_partitions(desk, monkeypatch, "odd")
+    refuse_partitions(desk, monkeypatch, "odd", why=why)
     add_partitioned(desk, "odd", database)
     add_partitioned(desk, "plain", "z")
     result = clean(desk)
     assert (records(result).state, bool(backups_in(desk, top))) == ((OrphanState.KEPT, True) if stays else (OrphanState.REMOVED, False))
 
 
-def test_a_refusal_that_passes_does_not_hide_what_a_partition_shows(desk, top, monkeypatch):
+def test_a_table_whose_partitions_fail_is_asked_for_them_twice_and_not_for_each_leftover(desk, top, monkeypatch):
+    asked = refuse_partitions(desk, monkeypatch, "odd", why=FAILED)
+    add_partitioned(desk, "odd", "loader")
+    add_partitioned(desk, "plain", "z")
+    census = Census(desk.world.cluster)
+    for _ in range(3):
+        census.partitions_inside(top, (), "sales")
+    assert asked["odd"] == 2
+
+
+def test_a_metastore_that_goes_away_while_partitions_are_read_keeps_everything(desk, top, monkeypatch):
+    drop_and_mark(desk)
+    kept, metastore = backups_in(desk, top), desk.world.metastore
+    add_partitioned(desk, "odd", "loader")
+    add_partitioned(desk, "plain", "z")
+    partitions = metastore.partitions
+
+    def go_away(table):
+        if table.name != "odd":
+            return partitions(table)
+        metastore.fail_next("databases", FAILED)
+        raise FAILED
+
+    monkeypatch.setattr(metastore, "partitions", go_away)
+    assert (clean(desk).code, backups_in(desk, top)) == (Exit.UNUSABLE, kept)
+
+
+@pytest.mark.parametrize("why", [REFUSED, FAILED])
+def test_a_refusal_that_passes_does_not_hide_what_a_partition_shows(desk, top, monkeypatch, why):
     place = f"{top}/{desk.log().standing[0].place}"
     drop_and_mark(desk)
-    refuse_partitions(desk, monkeypatch, "rescue", times=1)
+    refuse_partitions(desk, monkeypatch, "rescue", why=why, times=1)
     add_partitioned(desk, "plain", "z")
     add_partitioned(desk, "rescue", "loader", a_partition("dt=1", place))
     clean(desk)

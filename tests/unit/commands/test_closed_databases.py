@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper import ports
 from hivekeeper.codes import Exit
 from hivekeeper.plan.orphans import OrphanState
 from hivekeeper.ports import MetastoreRefused
@@ -99,6 +100,18 @@ def test_a_refusal_of_one_night_does_not_begin_the_wait_anew(desk, monkeypatch):
         close(desk, patch)
         clean(desk)
     wait(desk, 1)
+    assert records(clean(desk)).state is OrphanState.REMOVED
+
+
+@pytest.mark.parametrize("is_large", [False, True], ids=["plain", "too large"])
+def test_a_table_that_is_called_like_all_tables_of_a_closed_database_keeps_nothing(desk, monkeypatch, is_large):
+    """Hive 4 allows `*` as the name of a table."""
+    drop(desk)
+    assert records(clean(desk)).state is OrphanState.MARKED
+    wait(desk, 8)
+    monkeypatch.setattr(ports, "MOST_OF_TABLE", 1000)
+    theirs = replace(a_table(name="*", location="hdfs://nn/user/mallory/all", create_time=78), database="mallory")
+    desk.world.catalog.add_table(replace(theirs, parameters={"x": "y" * 2000 * is_large}), [])
     assert records(clean(desk)).state is OrphanState.REMOVED
 
 

@@ -89,12 +89,17 @@ def test_those_of_a_table_that_may_have_been_renamed_stay_also_when_an_operator_
     assert old_files(theirs) == before
 
 
-def test_those_that_a_partition_of_another_table_shows_stay(desk):
+@pytest.mark.parametrize("hidden", [False, True], ids=["alone", "beside a partition that is called like it"])
+def test_those_that_a_partition_of_another_table_shows_stay(desk, hidden):
     """Somebody has pointed it there, to have the rows of the dropped table."""
     theirs = take_place(desk, "sales.events")
     place = names.join(theirs.control.top, theirs.log().standing[0].place)
-    rescue = a_table(["dt"], name="rescue", location="hdfs://nn/warehouse/fin/rescue", create_time=88)
-    theirs.world.catalog.add_table(replace(rescue, database="fin"), [a_partition("dt=1", place)])
+    rescue = a_table(["dt", "hour"], name="rescue", location="hdfs://nn/warehouse/fin/rescue", create_time=88)
+    theirs.world.catalog.add_table(replace(rescue, database="fin"), [a_partition("dt=1/hour=2", place)])
+    if hidden:
+        # Hive 4 allows `/` and `=` in the names of tables.
+        evil = a_table(["hour"], name="rescue/dt=1", location="hdfs://nn/home/mallory/t", create_time=99)
+        theirs.world.catalog.add_table(replace(evil, database="fin"), [a_partition("hour=2", names.join(theirs.control.top, "log/x"))])
     shown = [path for path in old_files(theirs) if path.startswith(place)]
     result = theirs.cleanup(EVERYTHING, former=True)
     assert (result.code, Code.BACKUP_SHOWN in reasons(result) | {why.code for _, why in result.tables[0].backups[0].kept_units}) == (

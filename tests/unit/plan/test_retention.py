@@ -459,7 +459,7 @@ PLACE = f"{CONTROL.runs}/{a_run_id(1)}/retired/u00001"
 )
 def test_a_backup_that_a_partition_lies_in_or_around_is_kept(location, shown):
     history = History((a_logged_run(0, an_effect(0)), a_logged_run(1, an_effect(1))))
-    found = retention.keep_shown(history, judge(history, NO_FLOOR), CONTROL, {"dt=1": "/w/events/dt=1", "dt=2": location})
+    found = retention.keep_shown(history, judge(history, NO_FLOOR), CONTROL, [("dt=1", "/w/events/dt=1"), ("dt=2", location)])
     is_around_both = location == CONTROL.top
     assert [verdict.keep for verdict in found] == [is_around_both, shown]
     assert not shown or found[1].reason.code is Code.BACKUP_SHOWN
@@ -501,7 +501,7 @@ def test_what_one_run_did_to_a_unit_in_two_steps_stays_or_goes_together():
 
 def test_above_a_backup_that_is_shown_the_newer_ones_stay():
     history = History((a_logged_run(0, an_effect(0)), a_logged_run(1, an_effect(1))))
-    shown = {"dt=1": "/w/events/dt=1", "dt=2": f"{CONTROL.top}/{an_effect(0).place}"}
+    shown = [("dt=1", "/w/events/dt=1"), ("dt=2", f"{CONTROL.top}/{an_effect(0).place}")]
     found = retention.keep_shown(history, judge(history, NO_FLOOR), CONTROL, shown)
     assert [verdict.reason.code for verdict in found] == [Code.BACKUP_SHOWN, Code.NEEDED_BY_ROLLBACK]
 
@@ -518,12 +518,12 @@ def test_above_a_backup_that_is_shown_the_newer_ones_stay():
 )
 def test_a_pattern_shows_what_it_may_find(live, is_shown):
     """Hive reads a partition at a pattern; the location is not compared as a text alone."""
-    shown = retention.find_shown(ControlPaths("/w/events/.hivekeeper"), ["runs/x/retired/u00001"], {"dt=1": live})
+    shown = retention.find_shown(ControlPaths("/w/events/.hivekeeper"), ["runs/x/retired/u00001"], [("dt=1", live)])
     assert bool(shown) == is_shown
 
 
 def test_deep_locations_of_partitions_take_no_memory():
-    lives = {f"dt={number}": (f"{CONTROL.top}/{number}" + "/a" * 2000)[:4000] for number in range(100)}
+    lives = [(f"dt={number}", (f"{CONTROL.top}/{number}" + "/a" * 2000)[:4000]) for number in range(100)]
     tracemalloc.start()
     try:
         assert retention.find_shown(CONTROL, [PLACE], lives) == {}
