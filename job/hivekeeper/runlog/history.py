@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Digest
@@ -149,6 +149,11 @@ class LoggedRun:
         units = tuple(replace(unit, live="") for unit in self.units)
         return replace(self, units=units, effects=tuple(effect.without_files() for effect in self.effects))
 
+    @cached_property
+    def only_joined(self) -> FrozenSet[str]:
+        """The units of which the run has joined files, and no more."""
+        return frozenset(one.partition for one in self.effects if one.inside) - {one.partition for one in self.effects if not one.inside}
+
     def without_units(self) -> LoggedRun:
         """What is told of a run as a whole."""
         return replace(self, units=(), effects=())
@@ -184,10 +189,15 @@ class History:
     @cached_property
     def away(self) -> Mapping[str, int]:
         """The number of the last entry of a run that had a unit away from live, by the unit's name. Of one that was killed it is not known
-        whether a unit was away, and until when, but for those that its recovery put back.
+        whether a unit was away, and until when, but for those that its recovery put back. A unit whose files are joined is never away.
         """
         units = ((run, unit) for run in self.runs for unit in run.units if unit.outcome.touched and unit.outcome not in _AT_PLACE)
-        return {unit.partition: run.version for run, unit in units if run.recovered_by is None or unit.outcome is Outcome.PUT_BACK}
+        told = [(run, unit) for run, unit in units if run.recovered_by is None or unit.outcome is Outcome.PUT_BACK]
+        return {unit.partition: run.version for run, unit in told if unit.partition not in run.only_joined}
+
+    def find_files(self, partition: str) -> Iterator[ManifestFile]:
+        """Files that a unit has had, as far as the log still has them."""
+        return (file for effect in self.effects if effect.partition == partition for file in (*effect.before, *effect.after))
 
     @property
     def table_id(self) -> str:

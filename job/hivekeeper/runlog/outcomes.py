@@ -60,7 +60,7 @@ class Outcome(Coded):
         Exit.PARTIAL,
         Implies.TOUCHED,
         ("compact-swap", "rollback"),
-        "a writer was at work in the gap: live is what it was",
+        "a writer was at work in the gap, or a call failed: live is what it was",
     )
     DROPPED_MEANWHILE = (
         Kind.FAILED,

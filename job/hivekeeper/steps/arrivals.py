@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -259,13 +259,14 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, l
     Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that, and then the
     unit is refused for its sub-directories.
     """
-    nested = _find_liftable(files, live, eligibility.find_committed(seen), room, late)
+    nested = _find_liftable(files, live, eligibility.find_committed(seen), room, late.knowing(seen.entries))
     with files.anchored({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
-        for entries in nested.values():
-            for entry in entries:
-                move_file(files, entry.path, live)
-        for directory in nested:
-            files.remove_empty(directory)
+        for directory, inside in nested.items():
+            # Nothing may be moved out of it perhaps: it stays.
+            with suppress(NoPermission):
+                for entry in inside:
+                    move_file(files, entry.path, live)
+                files.remove_empty(directory)
     entries = files.look([live], most)[live].entries if nested else seen.entries
     return entries, sum(1 + len(inside) for inside in nested.values())
 
@@ -281,5 +282,5 @@ def _find_liftable(files: Files, live: str, committed: Sequence[FileInfo], room:
     if not seen.keys() >= known.keys():
         return {}
     same = [place for place, file_id in known.items() if seen[place].file_id == file_id]
-    whole = (place for place in same if late.was_complete(seen[place]) and eligibility.holds_only_data(seen[place]))
+    whole = (place for place in same if late.may_have_left(seen[place]) and eligibility.holds_only_data(seen[place]))
     return {place: seen[place].entries for place in whole}

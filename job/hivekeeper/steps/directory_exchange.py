@@ -21,7 +21,7 @@ from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps import arrivals
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
-from hivekeeper.steps.lateness import ANYTHING, Late
+from hivekeeper.steps.lateness import Late
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.run_directory import Run, fenced, is_gone
 from hivekeeper.steps.unfinished import needs_investigation, too_many
@@ -137,12 +137,13 @@ class DirectoryExchange:
             # It may not be listed, and something may be in it.
             return False
 
-    def settle_live(self, late: Late = ANYTHING) -> Tuple[FileInfo, ...]:
+    def settle_live(self, late: Optional[Late]) -> Tuple[FileInfo, ...]:
         live = self.unit.live
         seen = self.run.files.look([live], self.run.most_listed([self.unit]))[live]
         # A table may have become another engine's since it was exchanged first.
-        if why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
+        if late is None or why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
             return seen.entries
+        late = late.knowing((*self.unit.manifest, *self.unit.expected))
         room = arrivals.MOST_LIFTED - self.run.moved_up.number
         entries, moved = arrivals.lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), room, late)
         self.run.moved_up.number += moved

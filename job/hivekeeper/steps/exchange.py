@@ -22,7 +22,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import places
 from hivekeeper.steps.checks import Checked
-from hivekeeper.steps.lateness import ANYTHING, NOTHING, Late
+from hivekeeper.steps.lateness import ANYTHING, Late
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unfinished import MOST_TRIES, denied, interrupted, needs_investigation, require_answers
 
@@ -125,8 +125,10 @@ class Means(Protocol):
         Removes empty ones.
         """
 
-    def settle_live(self, late: Late = ANYTHING) -> Tuple[FileInfo, ...]:
-        """Move the files of a directory that a late committer renamed into live up into live itself; returns what live holds then."""
+    def settle_live(self, late: Optional[Late]) -> Tuple[FileInfo, ...]:
+        """Move the files of a directory that a late committer renamed into live up into live itself, if there may be one; returns what live
+        holds then.
+        """
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ def carry_out(exchange: Exchange) -> UnitResult:
                 checked = exchange.means.check()
                 why = checked.why or exchange.object_to(checked.incoming)
             if why:
-                return _end_cancelled(exchange, exchange.words.refused, why, late=exchange.find_earlier())
+                return _end_refused(exchange, why)
             began, begun = clock.monotonic_ms(), True
             done = exchange.means.exchange(checked)
             # Live is never away while files of it are joined.
@@ -314,8 +316,11 @@ def _holds(exchange: Exchange, picture: Picture) -> bool:
 
 def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun: bool) -> UnitResult:
     if move is Move.CANCEL:
-        cancelled = exchange.words.cancelled if begun else exchange.words.refused
-        return _end_cancelled(exchange, cancelled, cause, late=_find_late(exchange, begun))
+        if not begun:
+            return _end_refused(exchange, cause)
+        # The answer of a rename back may have been lost: a late committer may still come.
+        cancelled = exchange.words.cancelled if exchange.run.is_recovered or exchange.unit.join else Outcome.PUT_BACK
+        return _end_cancelled(exchange, cancelled, cause, late=_find_late(exchange))
     if exchange.expected is None:
         raise needs_investigation(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
@@ -329,22 +334,16 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
             return _put_back(exchange, why)
         exchange.means.bring_in()
         return _finish(exchange)
-    return _finish(exchange, late=_find_late(exchange, begun))
+    return _finish(exchange, late=_find_late(exchange))
 
 
-def _find_late(exchange: Exchange, begun: bool) -> Late:
+def _find_late(exchange: Exchange) -> Optional[Late]:
     """What may have come to live, where nothing is renamed now. Of a run that was killed nobody knows when live was away, if it was."""
-    if exchange.run.is_recovered:
-        return NOTHING
-    return ANYTHING if begun else exchange.find_earlier() or NOTHING
+    return None if exchange.run.is_recovered else ANYTHING
 
 
-def _find_nested(exchange: Exchange, late: Late, entries: Tuple[FileInfo, ...]) -> str:
-    """A directory in live that a recovery finds there, and that may be a committer's, or a copy of the unit's files that somebody keeps; ""
-    for none.
-    """
-    if not exchange.run.is_recovered or late is not NOTHING:
-        return ""
+def _find_nested(entries: Tuple[FileInfo, ...]) -> str:
+    """A directory that stays in live, and may be a committer's, or a copy of the unit's files that somebody keeps; "" for none."""
     return next((entry.path for entry in eligibility.find_committed(Snapshot(True, entries=entries))), "")
 
 
@@ -362,13 +361,13 @@ def _put_back(exchange: Exchange, why: Reason) -> UnitResult:
     return _end_cancelled(exchange, Outcome.PUT_BACK, why)
 
 
-def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bool = False, late: Late = ANYTHING) -> UnitResult:
+def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bool = False, late: Optional[Late] = ANYTHING) -> UnitResult:
     """Steps 6 and 7, after the new files are live: carry over, then verify."""
     assert exchange.expected is not None
     carried = NOTHING_LATE if nothing_late else exchange.means.carry_over(exchange.expected)
     entries = exchange.means.settle_live(late)
     if exchange.means.holds(exchange.expected, entries):
-        unmerged, nested = "" if carried.is_merged else exchange.means.find_unmerged(), _find_nested(exchange, late, entries)
+        unmerged, nested = "" if carried.is_merged else exchange.means.find_unmerged(), _find_nested(entries)
         if carried.left or unmerged or nested:
             why = Reason(Code.LATE_IN_BACKUP, f"not all that came during the {exchange.words.after} is in live", places.ADVICE)
             why = _with_unmerged(_with_late(why, carried.left) if carried.left else why, unmerged)
@@ -391,16 +390,23 @@ def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, 
     return UnitResult(exchange.unit, outcome, exchange.certificate, gap_ms, carried.moved, why, has_backup=is_told)
 
 
+def _end_refused(exchange: Exchange, why: Reason) -> UnitResult:
+    """End an exchange for which live was never away; what has come to it before may be why."""
+    exchange.cancel()
+    late = exchange.find_earlier()
+    if late is not None:
+        exchange.means.settle_live(late)
+    return UnitResult(exchange.unit, exchange.words.refused, why=why)
+
+
 def _end_cancelled(
     exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, late: Optional[Late] = ANYTHING
 ) -> UnitResult:
-    """End an exchange with the old files live. `late`: which directories in it may come from a committer, None if live was never away. If
-    it was, what others put at its place may be aside still, although an earlier try, or one that was killed, has put it back.
+    """End an exchange with the old files live, which may have been away: what others put at its place may be aside still, although an
+    earlier try, or one that was killed, has put it back.
     """
     exchange.cancel()
-    if late is None:
-        return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why)
-    nested = _find_nested(exchange, late, exchange.means.settle_live(late))
+    nested = _find_nested(exchange.means.settle_live(late))
     unmerged = exchange.means.find_unmerged()
     if unmerged:
         outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=places.ADVICE)

@@ -6,9 +6,9 @@ Others are anybody's, such as a copy of the unit's own files, which would be rea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Mapping, Optional
+from typing import FrozenSet, Iterable, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
@@ -16,26 +16,40 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.ports import Cluster
 from hivekeeper.runlog import store
 from hivekeeper.runlog.history import History
+from hivekeeper.runlog.manifests import FileKey, Found
 
 
 @dataclass(frozen=True)
 class Late:
-    """`before`: a file that is younger than such a directory. `is_none`: there is none.
+    """`before`: a file that is younger than such a directory; None if live was away just now, and had no sub-directory before.
+    `known`: files that the unit has had; copies of these are no committer's, whenever they were made.
 
     A NameNode's ids only grow (INodeId). Elsewhere the times of its files count, which copies may keep; the directory's own changes when a
     command that is killed has moved some of them up.
     """
 
     before: Optional[FileInfo] = None
-    is_none: bool = False
+    known: Tuple[Found, ...] = ()
 
     def may_be(self, directory: FileInfo) -> bool:
         """As far as a listing of live tells."""
-        is_older = self.before is None or not _have_order(directory.file_id, self.before) or directory.file_id < self.before.file_id
-        return not self.is_none and is_older
+        return self.before is None or not _have_order(directory.file_id, self.before) or directory.file_id < self.before.file_id
 
-    def was_complete(self, inside: Snapshot) -> bool:
+    def knowing(self, files: Iterable[Found]) -> Late:
+        return replace(self, known=(*self.known, *files))
+
+    def may_have_left(self, inside: Snapshot) -> bool:
         """As far as what is in it tells."""
+        return self._was_complete(inside) and not self._are_copies(inside)
+
+    @cached_property
+    def _keys(self) -> FrozenSet[FileKey]:
+        return frozenset((file.name, file.length) for file in self.known)
+
+    def _are_copies(self, inside: Snapshot) -> bool:
+        return bool(inside.entries) and all((entry.name, entry.length) in self._keys for entry in inside.entries)
+
+    def _was_complete(self, inside: Snapshot) -> bool:
         if self.before is None or _have_order(inside.file_id, self.before):
             return True
         times = [entry.mtime_ms for entry in inside.entries] or [inside.mtime_ms]
@@ -47,28 +61,25 @@ def _have_order(file_id: int, file: FileInfo) -> bool:
     return names.server_of(file.path).startswith("hdfs:") and bool(file_id and file.file_id)
 
 
-# Live was away just now, and had no sub-directory before.
 ANYTHING = Late()
-# Live was not away, or nobody can tell any more when.
-NOTHING = Late(is_none=True)
 
 
 class Earlier:
     """Of runs that are over: what was made before the run wrote its log entry."""
 
     def __init__(self, cluster: Cluster, control: ControlPaths, history: Optional[History] = None) -> None:
-        self._cluster, self._control, self._history = cluster, control, history
+        self._cluster, self._control, self._known = cluster, control, history
 
     @cached_property
-    def _away(self) -> Mapping[str, int]:
-        return (self._history or store.read_history(self._cluster, self._control)).away
+    def _history(self) -> History:
+        return self._known or store.read_history(self._cluster, self._control)
 
     @cached_property
     def _entries(self) -> Mapping[int, FileInfo]:
         return store.list_log(self._cluster.files, self._control).entries
 
-    def find(self, unit: str) -> Late:
-        """Nothing if the entry has expired."""
-        version = self._away.get(unit)
+    def find(self, unit: str) -> Optional[Late]:
+        """None if the unit was not away, or the entry has expired."""
+        version = self._history.away.get(unit)
         entry = None if version is None else self._entries.get(version)
-        return NOTHING if entry is None else Late(before=entry)
+        return None if entry is None else Late(before=entry).knowing(self._history.find_files(unit))

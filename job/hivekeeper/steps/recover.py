@@ -357,10 +357,11 @@ def lift_leftovers(cluster: Cluster, control: ControlPaths, history: History, un
     """
     lifted, room, earlier = [], arrivals.MOST_LIFTED, lateness.Earlier(cluster, control, history)
     for unit, seen in units:
-        committed = eligibility.find_committed(seen) if unit.name in history.away else ()
-        if not committed:
+        committed = eligibility.find_committed(seen)
+        late = earlier.find(unit.name) if committed else None
+        if late is None:
             continue
-        entries, moved = arrivals.lift_nested(cluster.files, unit.live, seen, cluster.most_listed, room, earlier.find(unit.name))
+        entries, moved = arrivals.lift_nested(cluster.files, unit.live, seen, cluster.most_listed, room, late)
         left, room = {entry.path for entry in entries}, room - moved
         is_lifted = any(entry.path not in left for entry in committed)
         lifted += [unit.label] if is_lifted else []
