@@ -170,7 +170,7 @@ def lift_in_swapped(cluster: Cluster, observed: ObservedTable, history: History)
     A unit that is unfit by definition may lie in a backup, or outside the table.
     """
     fit = [one for one in observed.units if eligibility.refuse_unit(observed.table, one.unit) is None or not one.name]
-    return bool(lift_leftovers(cluster, observed.control, history, [(unit.unit, unit.snapshot) for unit in fit]))
+    return bool(lift_leftovers(cluster, observed.table, observed.control, history, [(unit.unit, unit.snapshot) for unit in fit]))
 
 
 def count_outcomes(outcomes: Sequence[Outcome]) -> Dict[Outcome, int]:
