@@ -39,14 +39,14 @@ def refuse_at_former_places(cluster: Cluster, table: Table, places: Iterable[str
     for control in (ControlPaths(top) for top in tops if top in found and found[top].exists):
         run = _find_interrupted(cluster, table, control, trusted)
         if run is not None:
-            name = quoting.shell(table.full_name)
+            name = f"{quoting.identifier(table.database)}.{quoting.identifier(table.name)}"
             raise NeedsInvestigation(
                 f"{table.full_name}: run {run} is at work, or was interrupted, and the table's location was set elsewhere since: its "
                 f"records are in {control.top}",
                 code=Code.UNSETTLED,
                 state="nothing was changed there; no row is lost, but readers may miss a partition until that run is settled",
-                next=f"ALTER TABLE {table.full_name} SET LOCATION {quoting.literal(control.home)}, then run: "
-                f"hivekeeper recover --table {name}; then the location may be set again",
+                next=f"ALTER TABLE {name} SET LOCATION {quoting.literal(control.home)}, then run: "
+                f"hivekeeper recover --table {quoting.shell(table.full_name)}; then the location may be set again",
             )
 
 
