@@ -22,6 +22,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, RunPlan, is_recordable
 from hivekeeper.steps import backup_tables, identity, run_directory, table_log
 from hivekeeper.steps.attributes import read_attributes
+from hivekeeper.steps.left_away import refuse_at_former_places
 from hivekeeper.steps.observe import observe_table
 from hivekeeper.steps.timing import Step, timed
 
@@ -35,6 +36,7 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
     cluster, settings = context.cluster, context.settings_for(table.full_name)
     wanted = selection.wanted_in(table, context.selection.where)
     observed = observe_table(cluster, table, settings, wanted)
+    refuse_at_former_places(cluster, observed.table, observed.former_places, settings.trusted_owners)
     if observed.reason:
         settle_unfit(cluster, table, context.run, settings)
         return per_table.refused(table, observed.reason, observed)

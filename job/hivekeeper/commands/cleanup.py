@@ -10,7 +10,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import quoting
 from hivekeeper.commands import per_table, run_keys
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, hold_settled, require_own_place
+from hivekeeper.commands.open_table import find_control, hold_settled, refuse_left_elsewhere, refuse_where_it_was, require_own_place
 from hivekeeper.config.settings import Settings
 from hivekeeper.config.value_types import write_duration
 from hivekeeper.model import Table, Unit
@@ -46,6 +46,7 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
     cluster, settings = context.cluster, context.settings_for(table.full_name)
     table, control = find_control(cluster, table, settings)
     if control is None:
+        refuse_left_elsewhere(context, table)
         return TableOutcome(table.full_name)
     if context.dry_run:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
@@ -88,6 +89,7 @@ def judge(
         return verdicts, {}
     require_own_place(cluster, table, control)
     lives = find_lives(cluster, table)
+    refuse_where_it_was(cluster, table, lives.values(), settings)
     shown = chain(lives.items(), _find_rescues(table, control, history, verdicts, census))
     return retention.keep_shown(history, verdicts, control, shown), lives
 

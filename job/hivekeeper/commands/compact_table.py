@@ -33,6 +33,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan
 from hivekeeper.steps import attributes, backup_tables, finish, identity, ownership, places, run_directory, swap, table_lock
 from hivekeeper.steps.fitness import FitnessOfTable
+from hivekeeper.steps.left_away import refuse_at_former_places
 from hivekeeper.steps.observe import Wanted, find_tied, observe_table
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.stage import Staged, Stager
@@ -63,6 +64,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
     table, control = find_control(cluster, table, settings)
     observed = observe_table(cluster, table, settings, wanted) if context.dry_run or control is None else None
     if observed is not None:
+        refuse_at_former_places(cluster, observed.table, observed.former_places, settings.trusted_owners)
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
         if context.dry_run:
@@ -82,6 +84,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
             return answered
         if observed is None or history.runs:
             observed = observe_lifted(cluster, table, history, settings, wanted)
+            refuse_at_former_places(cluster, observed.table, observed.former_places, settings.trusted_owners)
         else:
             # No run has worked on the table since it was observed; taking the lock created the control directory.
             observed = replace(observed, has_control=True)

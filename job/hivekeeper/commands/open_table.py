@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack, contextmanager
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
+from hivekeeper.commands.context import Context
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
+from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import eligibility
@@ -17,8 +18,8 @@ from hivekeeper.ports import Cluster, FilesError, Lock, MetastoreUnavailable, No
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.steps import identity, orphans, ownership, places, run_directory, table_lock
-from hivekeeper.steps.observe import find_overlap, qualify_table
+from hivekeeper.steps import identity, left_away, orphans, ownership, places, run_directory, table_lock
+from hivekeeper.steps.observe import find_lives, find_overlap, qualify_table
 from hivekeeper.steps.recover import Settled, lift_leftovers, settle_runs
 from hivekeeper.steps.table_lock import require_no_file
 from hivekeeper.steps.timing import Step, timed
@@ -84,8 +85,8 @@ def hold_settled(
 def settle_unfit(cluster: Cluster, table: Table, run: RunId, settings: Settings) -> None:
     """Settle interrupted runs of a table that the command will refuse: its owner may want it left alone, but not without a partition.
 
-    Takes the lock only if there are some. A table that cannot be looked at stays refused as it is: it may be another engine's, on a server
-    where nothing can be asked for.
+    Takes the lock only if there are some. A table that may not be looked at stays refused as it is: it may be another engine's, on a server
+    that must not be called. Raises FilesUnavailable if its server does not answer: there may be some.
     """
     if eligibility.refuse_kind(table):
         return
@@ -93,7 +94,7 @@ def settle_unfit(cluster: Cluster, table: Table, run: RunId, settings: Settings)
         table, control = find_control(cluster, table, settings)
         if control is None or not cluster.files.look([control.runs], 0)[control.runs].exists:
             return
-    except (Refused, FilesError) as error:
+    except (Refused, NoPermission) as error:
         log.info("table=%s step=find-records failed reason=%r", table.full_name, str(error))
         return
     try:
@@ -108,12 +109,25 @@ def settle_unfit(cluster: Cluster, table: Table, run: RunId, settings: Settings)
 
 
 def _is_left_away(cluster: Cluster, control: ControlPaths) -> bool:
-    """Whether an unfinished run has taken units out of live, as far as can be seen: readers may miss one of them."""
+    """Whether an unfinished run has taken units out of live, as far as this user may see."""
     try:
-        aside = [control.run(directory).state("retired") for directory in run_directory.find_unfinished(cluster, control)]
-        return any(seen.entries for seen in cluster.files.look(aside, 1 + len(aside)).values())
-    except (FilesError, HivekeeperError):
+        return left_away.has_taken_away(cluster, control, run_directory.find_unfinished(cluster, control))
+    except (Refused, NoPermission):
         return False
+
+
+def refuse_left_elsewhere(context: Context, table: Table) -> None:
+    """Raise NeedsInvestigation like left_away.refuse_at_former_places, for a command that has found no records of a table, nor asked for
+    its partitions. Only of a table that was named: those of all tables would be asked for, most of which no run has ever changed.
+    """
+    if context.selection.named and table.partitioned:
+        refuse_where_it_was(context.cluster, table, find_lives(context.cluster, table).values(), context.settings_for(table.full_name))
+
+
+def refuse_where_it_was(cluster: Cluster, table: Table, lives: Iterable[str], settings: Settings) -> None:
+    """The same, where the directories of the partitions are known."""
+    places = eligibility.find_former_places(table, lives) if table.partitioned else ()
+    left_away.refuse_at_former_places(cluster, table, places, settings.trusted_owners)
 
 
 def _unsettled(table: Table, error: Exception) -> NeedsInvestigation:
@@ -170,7 +184,7 @@ def lift_in_swapped(cluster: Cluster, observed: ObservedTable, history: History)
     A unit that is unfit by definition may lie in a backup, or outside the table.
     """
     fit = [one for one in observed.units if eligibility.refuse_unit(observed.table, one.unit) is None or not one.name]
-    return bool(lift_leftovers(cluster, observed.control, history, [(unit.unit, unit.snapshot) for unit in fit]))
+    return bool(lift_leftovers(cluster, observed.table, observed.control, history, [(unit.unit, unit.snapshot) for unit in fit]))
 
 
 def count_outcomes(outcomes: Sequence[Outcome]) -> Dict[Outcome, int]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hivekeeper.commands import per_table
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, hold_settled, lift_in_swapped
+from hivekeeper.commands.open_table import find_control, hold_settled, lift_in_swapped, refuse_left_elsewhere
 from hivekeeper.model import Table
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.runlog import store
+from hivekeeper.steps.left_away import refuse_at_former_places
 from hivekeeper.steps.observe import observe_table
 
 
@@ -21,7 +22,10 @@ def recover_table(context: Context, table: Table) -> TableOutcome:
     cluster, settings = context.cluster, context.settings_for(table.full_name)
     table, control = find_control(cluster, table, settings)
     if control is None:
+        refuse_left_elsewhere(context, table)
         return TableOutcome(table.full_name)
     with hold_settled(cluster, table, control, context.run, settings, every=True):
-        lift_in_swapped(cluster, observe_table(cluster, table, settings), store.read_history(cluster, control))
+        observed = observe_table(cluster, table, settings)
+        lift_in_swapped(cluster, observed, store.read_history(cluster, control))
+    refuse_at_former_places(cluster, observed.table, observed.former_places, settings.trusted_owners)
     return TableOutcome(table.full_name)

@@ -8,7 +8,7 @@ from typing import Dict, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names, quoting
 from hivekeeper.commands import per_table, run_keys, selection
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, hold_settled, require_own_place
+from hivekeeper.commands.open_table import find_control, hold_settled, refuse_left_elsewhere, refuse_where_it_was, require_own_place
 from hivekeeper.errors import Refused
 from hivekeeper.model import Block, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId
@@ -42,6 +42,7 @@ def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> Ta
     cluster, settings = context.cluster, context.settings_for(table.full_name)
     table, control = find_control(cluster, table, settings)
     if control is None:
+        refuse_left_elsewhere(context, table)
         if undo:
             raise per_table.unknown_run(table.full_name, undo)
         return TableOutcome(table.full_name)
@@ -83,7 +84,9 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
         chosen = _units_of(history, table, undo, chosen)
     chains = {name: stacks[name].chain(target) for name in chosen if name in stacks and stacks[name].chain(target)}
     refused = _why_not(history, table, target, [name for name in chosen if undo and name not in chains])
-    units = {unit.name: unit for unit in find_units(cluster, table) if unit.name in chains}
+    every = find_units(cluster, table)
+    refuse_where_it_was(cluster, table, (unit.live for unit in every), context.settings_for(table.full_name))
+    units = {unit.name: unit for unit in every if unit.name in chains}
     places = [names.join(control.top, effect.place) for chain in chains.values() for effect in chain]
     # What was moved meanwhile is refused, and may be on a server that does not answer.
     unmoved = {unit.live for name, unit in units.items() if all(absolute(one.live, table.location) == unit.live for one in chains[name])}

@@ -14,7 +14,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names, quoting
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_records
+from hivekeeper.commands.open_table import find_records, refuse_left_elsewhere, refuse_where_it_was
 from hivekeeper.config.settings import VERIFIED
 from hivekeeper.errors import Locked, Refused
 from hivekeeper.model import Table, Unit
@@ -65,6 +65,7 @@ def verify_table(context: Context, table: Table, against: Optional[RunId], level
     table, control = find_records(cluster, table, context.settings_for(table.full_name))
     history = store.read_history(cluster, control) if control else History()
     if control is None or not history.runs:
+        refuse_left_elsewhere(context, table)
         if against:
             raise per_table.unknown_run(table.full_name, against)
         return TableOutcome(table.full_name)
@@ -73,6 +74,7 @@ def verify_table(context: Context, table: Table, against: Optional[RunId], level
     with timed(cluster, Step.PLAN):
         subjects = find_subjects(context, table, control, history, against)
         units = {unit.name: unit for unit in find_units(cluster, table)}
+    refuse_where_it_was(cluster, table, (unit.live for unit in units.values()), context.settings_for(table.full_name))
     outcomes, comparable = [], []
     for subject in subjects:
         outcome = _incomparable(subject, units.get(subject.partition), table)

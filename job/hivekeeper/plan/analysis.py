@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from hivekeeper import names
 from hivekeeper.codes import Coded
 from hivekeeper.config.settings import JOINED, Settings
 from hivekeeper.model import FileInfo, Snapshot, Table, Unit
@@ -229,7 +230,7 @@ class ObservedTable:
     """The current state of one table. `reason`: why the whole table is left alone; its units are empty then.
 
     `backup_objects`: the NameNode objects of what earlier runs left, where the log was read. `last_run`: id, time in ms and operation of
-    its last entry.
+    its last entry. `former_places`: where the table may have been before its location was set elsewhere.
     """
 
     table: Table
@@ -240,13 +241,15 @@ class ObservedTable:
     has_control: bool = False
     backup_objects: int = 0
     last_run: Optional[Tuple[str, Optional[int], str]] = None
+    former_places: Tuple[str, ...] = ()
 
     def without_listings(self) -> ObservedTable:
         threshold = sizing.threshold_bytes(self.settings.block_bytes, self.settings.ratio_threshold)
         return replace(self, units=tuple(unit.without_listing(threshold) for unit in self.units))
 
     def without_definitions(self) -> ObservedTable:
-        return replace(self, table=self.table.outlined(), units=tuple(replace(unit, unit=unit.unit.outlined()) for unit in self.units))
+        units = tuple(replace(unit, unit=unit.unit.outlined()) for unit in self.units)
+        return replace(self, table=self.table.outlined(), units=units, former_places=())
 
     @property
     def dispensable(self) -> int:
@@ -315,14 +318,24 @@ def judge_table(seen: SeenTable, settings: Settings, now_ms: int) -> ObservedTab
     writer = eligibility.find_writer(seen.above, seen.inside, now_ms, settings.leftover_age_ms)
     reason = eligibility.refuse_overlap(seen.table, seen.touching) or eligibility.refuse_home(seen.table, seen.homes)
     reason = reason or eligibility.refuse_logs_above(seen.above) or (eligibility.writer_at_work(writer) if writer else None)
+    former_places = _find_former_places(seen)
     if reason:
-        return ObservedTable(seen.table, seen.control, settings, reason=reason, has_control=seen.has_control)
+        return ObservedTable(seen.table, seen.control, settings, reason=reason, has_control=seen.has_control, former_places=former_places)
     refused = eligibility.refuse_units(seen.table, seen.all_units)
     refused.update(
         {unit.name: eligibility.refuse_unreadable(seen.unreadable[unit.live]) for unit in seen.units if unit.live in seen.unreadable}
     )
     units = tuple(_judge_unit(seen, unit, refused.get(unit.name), settings, now_ms) for unit in seen.units)
-    return ObservedTable(seen.table, seen.control, settings, units, has_control=seen.has_control)
+    return ObservedTable(seen.table, seen.control, settings, units, has_control=seen.has_control, former_places=former_places)
+
+
+def _find_former_places(seen: SeenTable) -> Tuple[str, ...]:
+    """Those around partitions outside the table; and between it and its units those with records, if its location was set higher up."""
+    if not seen.table.partitioned:
+        return ()
+    around = eligibility.find_former_places(seen.table, (unit.live for unit in seen.all_units))
+    tops = [entry.path for entry in seen.above if entry.is_dir and entry.name == names.CONTROL and entry.path != seen.control.top]
+    return (*around, *map(names.parent, tops))[: eligibility.MOST_FORMER_PLACES]
 
 
 def _judge_unit(seen: SeenTable, unit: Unit, refusal: Optional[Reason], settings: Settings, now_ms: int) -> UnitAnalysis:

@@ -41,6 +41,8 @@ _FOREIGN = frozenset([*FOREIGN_LOGS, "data", ".hoodie_partition_metadata", "_orc
 
 # Of a unit below its table: before each swap, every directory between is looked at twice, the second time within milliseconds.
 MOST_LEVELS = 50
+# Of directories that are looked at for a table's records: all of its partitions outside it may have places of their own.
+MOST_FORMER_PLACES = 1000
 # Of hidden entries above one unit, which are listed before each swap. A healthy table has a handful, or a few in each directory.
 MOST_HIDDEN = 10_000
 # Of a unit's markers. A swap makes each again beside the output, one call after the other.
@@ -234,6 +236,28 @@ def _shared(what: str) -> Reason:
 def is_inside(table: Table, unit: Unit) -> bool:
     """Whether a unit is in its table's directory, so that its own may be looked at. Others are refused whatever they hold."""
     return unit.live == table.location or is_below(unit.live, table.location)
+
+
+def find_former_places(table: Table, lives: Iterable[str]) -> Tuple[str, ...]:
+    """Where the table may have been before its location was set elsewhere, which moves no partition: the directories around partitions
+    outside its own, on its server. Not those that have the names of partitions; and no more than MOST_FORMER_PLACES.
+    """
+    server, columns = names.server_of(table.location), {column.name.lower() for column in table.partition_columns}
+    found: Dict[str, None] = {}
+    for live in lives:
+        if live == table.location or is_below(live, table.location) or names.server_of(live) != server:
+            continue
+        place = live
+        for _ in range(MOST_LEVELS):
+            place = names.parent(place)
+            if len(place) <= len(server) or place in found:
+                break
+            if len(found) == MOST_FORMER_PLACES:
+                return tuple(found)
+            name, is_named, _ = names.base(place).partition("=")
+            if not is_named or name.lower() not in columns:
+                found[place] = None
+    return tuple(found)
 
 
 def is_below(path: str, top: str) -> bool:

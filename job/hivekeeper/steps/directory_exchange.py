@@ -23,6 +23,7 @@ from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_c
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.lateness import Late
 from hivekeeper.steps.leftovers import without_empty_staging
+from hivekeeper.steps.places import is_alone
 from hivekeeper.steps.run_directory import Run, fenced, is_gone
 from hivekeeper.steps.unfinished import needs_investigation, too_many
 
@@ -142,6 +143,9 @@ class DirectoryExchange:
         seen = self.run.files.look([live], self.run.most_listed([self.unit]))[live]
         # A table may have become another engine's since it was exchanged first.
         if late is None or why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
+            return seen.entries
+        # Somebody may have added a partition in the outage, or since the check, whose directory lies in this one.
+        if any(map(late.may_be, eligibility.find_committed(seen))) and not is_alone(self.run, self.unit):
             return seen.entries
         late = late.knowing((*self.unit.manifest, *self.unit.expected))
         room = arrivals.MOST_LIFTED - self.run.moved_up.number

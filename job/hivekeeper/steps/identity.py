@@ -48,6 +48,13 @@ def is_same(cluster: Cluster, table: Table, name: str, create_time: int) -> bool
     return create_time == table.create_time != 0
 
 
+def is_about(cluster: Cluster, table: Table, known: Table) -> bool:
+    """Whether the table of a record can be this one, perhaps under its former name, wherever the record lies."""
+    if known.create_time != table.create_time or known.full_name == table.full_name:
+        return known.create_time == table.create_time
+    return table.create_time != 0 and is_alike(table, known) and not _is_another(cluster, table, known.full_name)
+
+
 def is_alike(one: Table, other: Table) -> bool:
     """Whether two definitions can be one table's under two names: a rename changes neither kind nor columns."""
     return (one.kind, one.columns, one.partition_columns) == (other.kind, other.columns, other.partition_columns)

@@ -223,6 +223,13 @@ def find_units(cluster: Cluster, table: Table) -> Tuple[Unit, ...]:
     return tuple(_unit_of(table, partition, live) for partition, live in zip(partitions, qualify_all(cluster.files, table, partitions)))
 
 
+def find_alone(cluster: Cluster, table: Table) -> FrozenSet[str]:
+    """The directories of a table's units that are, contain or lie inside no other one's."""
+    units = find_units(cluster, table)
+    shared = eligibility.find_shared_locations(units)
+    return frozenset(unit.live for unit in units if unit.name not in shared)
+
+
 def find_lives(cluster: Cluster, table: Table) -> Mapping[str, str]:
     """The directories of a table's units, by name; those in its control directory as shown there."""
     top = ControlPaths.of(table.location, table.partitioned).top

@@ -20,7 +20,7 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.observe import find_existing, look_at, qualify_all, refused_if_too_many
+from hivekeeper.steps.observe import find_alone, find_existing, look_at, qualify_all, refused_if_too_many
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.whereabouts import usable_until
 
@@ -152,6 +152,25 @@ def find_at(run: Run, former: PlannedUnit, place: str) -> Optional[Unit]:
         listed = _partitions_by_place(run, table).get(place)
         found = _find_named(run, table, [listed.name], place) if listed else None
     return replace(_unit_of(table, found, former), live=place) if found else None
+
+
+def is_alone(run: Run, unit: PlannedUnit) -> bool:
+    """Whether no other partition lies in a unit's directory, or around it, so that all that is in it is the unit's; not if nobody can tell.
+    May be known only a minute later, because all partitions are read for that.
+    """
+    if not run.table.partitioned:
+        return True
+    known, clock = run.whereabouts, run.cluster.clock
+    began_ms = clock.monotonic_ms()
+    if began_ms > known.alone_until_ms:
+        try:
+            table, why = _find_table(run, anew=False)
+            known.alone = frozenset() if table is None or why else find_alone(run.cluster, table)
+        except (MetastoreUnavailable, Refused) as error:
+            log.warning("table=%s step=find-shared failed reason=%r", run.table.full_name, str(error))
+            known.alone = frozenset()
+        known.alone_until_ms = usable_until(clock, began_ms)
+    return unit.live in known.alone
 
 
 def is_left(run: Run, unit: PlannedUnit) -> bool:

@@ -40,7 +40,7 @@ from hivekeeper.steps import (
     swap,
 )
 from hivekeeper.steps.exchange import Exchange
-from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
+from hivekeeper.steps.observe import find_alone, find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
 from hivekeeper.steps.run_directory import Returned, Run
 from hivekeeper.steps.whereabouts import Whereabouts
 
@@ -349,17 +349,25 @@ def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
         )
 
 
-def lift_leftovers(cluster: Cluster, control: ControlPaths, history: History, units: Iterable[Tuple[Unit, Snapshot]]) -> Tuple[str, ...]:
+def lift_leftovers(
+    cluster: Cluster, table: Table, control: ControlPaths, history: History, units: Iterable[Tuple[Unit, Snapshot]]
+) -> Tuple[str, ...]:
     """Move up directories that a committer at work during an earlier swap has renamed into live; returns the units concerned.
 
-    Only in units that a run has swapped before: they had no sub-directory then. Of all units together as much as of one: nothing can stop
+    Only in units that a run has swapped before: they had no sub-directory then. None in one that is not alone in its directory: it may be
+    another partition's own. Of all units together as much as of one: nothing can stop
     the command meanwhile.
     """
     lifted, room, earlier = [], arrivals.MOST_LIFTED, lateness.Earlier(cluster, control, history)
+    alone: Optional[Container[str]] = None
     for unit, seen in units:
         committed = eligibility.find_committed(seen)
         late = earlier.find(unit.name) if committed else None
         if late is None:
+            continue
+        # Not those that were observed, which are only the selected ones, and may be others by now.
+        alone = find_alone(cluster, table) if alone is None else alone
+        if unit.live not in alone:
             continue
         entries, moved = arrivals.lift_nested(cluster.files, unit.live, seen, cluster.most_listed, room, late)
         left, room = {entry.path for entry in entries}, room - moved

@@ -123,18 +123,41 @@ def test_a_run_that_a_missing_right_keeps_from_being_settled_is_not_passed_over(
     assert (result.code, outcome_of(result, desk).problem.code) == (Exit.INVESTIGATE, Code.UNSETTLED)
 
 
-def test_a_table_of_another_engine_that_cannot_be_looked_at_is_refused_as_such(monkeypatch):
+@pytest.mark.parametrize("error, code", [(NoPermission, Code.OTHER_ENGINE), (FilesUnavailable, Code.FILE_SYSTEM_UNUSABLE)])
+def test_a_table_that_may_not_be_looked_at_is_refused_as_it_is_but_not_if_its_server_does_not_answer(error, code, monkeypatch):
     desk = Desk(a_world())
     change(desk, parameters={"table_type": "ICEBERG"})
     look = desk.world.files.look
 
     def fail(places, *more):
         if any(place.startswith(desk.live()) for place in places):
-            raise FilesUnavailable("no credentials")
+            raise error("connection reset")
         return look(places, *more)
 
     monkeypatch.setattr(desk.world.files, "look", fail)
-    assert outcome_of(run_on_database(desk), desk).problem.code is Code.OTHER_ENGINE
+    assert outcome_of(run_on_database(desk), desk).problem.code is code
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_nor_is_one_refused_if_its_server_does_not_say_whether_a_unit_is_away(desk, command, monkeypatch):
+    change(desk, parameters={"hivekeeper.skip": "true"})
+    desk.world.files.namespace.unreadable.add(desk.live("dt=2"))
+    look = desk.world.files.look
+
+    def fail(places, *more):
+        # The last question, after the run could not be settled.
+        if all(place.endswith("/retired") for place in places) and more == (1 + len(places),):
+            raise FilesUnavailable("connection reset")
+        return look(places, *more)
+
+    monkeypatch.setattr(desk.world.files, "look", fail)
+    assert outcome_of(run_on_database(desk, command), desk).problem.code is Code.FILE_SYSTEM_UNUSABLE
+
+
+def test_a_table_on_a_server_that_must_not_be_called_is_refused_as_it_is():
+    desk = Desk(a_world())
+    change(desk, parameters={"hivekeeper.skip": "true"}, location="hdfs://elsewhere.example.com/sales/events")
+    assert outcome_of(run_on_database(desk), desk).problem.code is Code.SKIP_PROPERTY
 
 
 def test_the_lock_is_not_taken_where_nothing_was_interrupted():

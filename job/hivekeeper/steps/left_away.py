@@ -1,0 +1,70 @@
+"""Whether interrupted runs have left units away, so that readers miss them; also of a partitioned table whose location was set elsewhere
+since: its partitions stay where they are, and so do the records of its runs.
+
+Reads only. What lies there may be anybody's: records that others may have written are not believed.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from typing import Collection, Iterable, Optional, Sequence
+
+from hivekeeper import quoting
+from hivekeeper.errors import HivekeeperError, NeedsInvestigation
+from hivekeeper.model import Table
+from hivekeeper.names import ControlPaths
+from hivekeeper.ports import Cluster, NoPermission, SourceMissing
+from hivekeeper.reasons import Code
+from hivekeeper.runlog import store
+from hivekeeper.steps import identity, ownership, run_directory
+from hivekeeper.steps.observe import ask_where_allowed
+
+log = logging.getLogger(__name__)
+
+
+def has_taken_away(cluster: Cluster, control: ControlPaths, directories: Sequence[str]) -> bool:
+    """Whether these runs, which are unfinished, have taken units out of live: readers may miss one of them."""
+    aside = [control.run(directory).state("retired") for directory in directories]
+    return any(seen.entries for seen in cluster.files.look(aside, 1 + len(aside)).values())
+
+
+def refuse_at_former_places(cluster: Cluster, table: Table, places: Iterable[str], trusted: Collection[str]) -> None:
+    """Raise NeedsInvestigation if the records in one of these directories (`eligibility.find_former_places`) say that a run of this table
+    was interrupted while a unit was away. Makes no call if there are none.
+    """
+    tops = [ControlPaths.of(place, partitioned=True).top for place in places]
+    found, _ = ask_where_allowed(lambda some: cluster.files.look(some, 0), tops)
+    for control in (ControlPaths(top) for top in tops if top in found and found[top].exists):
+        run = _find_interrupted(cluster, table, control, trusted)
+        if run is not None:
+            name = f"{quoting.identifier(table.database)}.{quoting.identifier(table.name)}"
+            raise NeedsInvestigation(
+                f"{table.full_name}: run {run} is at work, or was interrupted, and the table's location was set elsewhere since: its "
+                f"records are in {control.top}",
+                code=Code.UNSETTLED,
+                state="nothing was changed there; no row is lost, but readers may miss a partition until that run is settled",
+                next=f"ALTER TABLE {name} SET LOCATION {quoting.literal(control.home)}, then run: "
+                f"hivekeeper recover --table {quoting.shell(table.full_name)}; then the location may be set again",
+            )
+
+
+def _find_interrupted(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> Optional[str]:
+    """The id of a run of this table, with a unit away, that the log does not know; all of them if it cannot be read."""
+    # It may be another table's, whose log is not kept.
+    cluster = replace(cluster, log_entries={})
+    try:
+        ownership.require_own_records(cluster, table, control, trusted)
+        directories = store.find_runs(cluster.files, control)
+    except (NeedsInvestigation, NoPermission) as error:
+        log.info("table=%s step=find-records failed reason=%r", table.full_name, str(error))
+        return None
+    with suppress(HivekeeperError, NoPermission):
+        directories = run_directory.find_unfinished(cluster, control)
+    for directory in directories:
+        with suppress(HivekeeperError, NoPermission, SourceMissing):
+            plan = store.read_plan(cluster, replace(table, location=control.home), control.run(directory))
+            if plan and identity.is_about(cluster, table, plan.table) and has_taken_away(cluster, control, [directory]):
+                return plan.run
+    return None
