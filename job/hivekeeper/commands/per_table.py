@@ -140,7 +140,7 @@ def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[Tabl
         cluster.log_entries.clear()
         outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000, spent=dict(cluster.spent))
         code = f" code={outcome.problem.code.code}" if outcome.problem else ""
-        log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.full_name, outcome.code, code, outcome.seconds)
+        log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.log_field, outcome.code, code, outcome.seconds)
         # All tables together may have more files than there is memory for.
         outcomes.add(outcome if context.keeps_files else outcome.without_listings())
     return outcomes.tables
@@ -221,7 +221,7 @@ def find_bug(cluster: Cluster, name: str, work: Callable[[], None]) -> Optional[
     except Exception as error:
         if cluster.lost():
             return Reason(Code.SPARK_ENDED, f"{name}: {cluster.lost()}", "fix the cause, then run again", _NOTHING_DONE)
-        log.exception("table=%s step=table failed", name)
+        log.exception("table=%s step=table failed", quoting.log_field(name))
         return Reason(Code.BUG, f"{name}: unexpected error: {_name(error)}", "report the stack in the log", _NOTHING_DONE)
 
 
@@ -261,7 +261,7 @@ def _unexpected(cluster: Cluster, table: Table, error: Exception) -> Reason:
     """The reason for an unforeseen error, whose stack goes to the log. If Spark has ended, that is the reason instead."""
     if cluster.lost():
         return _unusable(cluster, table, error).reason
-    log.exception("table=%s step=table failed", table.full_name)
+    log.exception("table=%s step=table failed", table.log_field)
     return Reason(
         Code.BUG,
         f"{table.full_name}: unexpected error: {_name(error)}",
