@@ -1,4 +1,4 @@
-"""The name of a table says no other fields of a line of the log, nor that of another table's partition. Hive 4 allows blanks, `=` and `/`."""
+"""The name of a table, which may have blanks, `=` and `/` in Hive 4, says no other fields of a log line, nor another table's partition."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from hivekeeper.model import Selection, Unit
 from support.builders import PARQUET, a_table
 from support.contexts import a_context
 from support.world import World
+
 
 def test_a_table_says_no_fields_of_the_line_that_tells_how_it_ended(caplog):
     world = World()
