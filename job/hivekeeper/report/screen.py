@@ -166,7 +166,7 @@ def _quarantined(observed: Sequence[ObservedTable]) -> List[str]:
     lines = [f"  {unit.label}: {command_text.describe_problem(unit.reason)}" for unit in units[:MOST_LISTED] if unit.reason]
     left = sum(one.statuses.get(Status.QUARANTINED, 0) for one in observed) - len(lines)
     more = [f"  … and {text.count_text(left)} more (all of them with --json)"] if left else []
-    return ["", "in quarantine:", *lines, *more] if units else []
+    return ["", "in quarantine:", *lines, *more] if lines or more else []
 
 
 def _unit_table(observed: ObservedTable) -> str:
