@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Collection, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from urllib.parse import quote
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.names import RunId, UnitNumber
 
 # Mode of a new file that only its owner may read.
@@ -251,6 +251,11 @@ class Table:
         return f"{self.database}.{self.name}"
 
     @property
+    def log_field(self) -> str:
+        """Its full name in a line of the log."""
+        return quoting.log_field(self.full_name)
+
+    @property
     def backup_of(self) -> str:
         """The full name of the table that it is a backup table of, by its marks; "" if it is none."""
         return names.backed_up(self.full_name, self.parameters)
@@ -332,7 +337,9 @@ class Unit:
 
     @property
     def label(self) -> str:
-        return f"{self.table}/{self.name}" if self.name else self.table
+        """What only this unit is called, whatever its table's owner calls that."""
+        table = quoting.log_field(self.table)
+        return f"{table}/{self.name}" if self.name else table
 
     @property
     def log_field(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from typing import Dict, Sequence
+from urllib.parse import quote
 
 # The characters that Hive escapes in partition directory names (FileUtils.charToEscape, Hive 2 and 3).
 HIVE_ESCAPED = frozenset([chr(code) for code in range(32)] + list("\"#%'*/:=?\\\x7f{[]^"))
@@ -25,6 +26,13 @@ def literal(text: str) -> str:
     which is the default and what our session sets.
     """
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def log_field(table: str) -> str:
+    """A table's full name as a word of its own, which neither says other fields of a log line nor reads like a partition of another table:
+    Hive 4 allows blanks, `=` and `/` in it.
+    """
+    return "".join(quote(char, safe="") if char.isspace() or char in "/=%" else char for char in table)
 
 
 def shell(path: str) -> str:

@@ -45,7 +45,8 @@ class Code(Coded):
         Topic.TABLES,
         Exit.REFUSED,
         "the metastore cannot give the table's definition, or it has more than 2²⁴ characters, or the properties and long names of its "
-        "partitions more than 2²⁷ together, or there are more than 2,000,000 of these",
+        "partitions more than 2²⁷ together, or there are more than 2,000,000 of these; of `analyze --fsimage` also the table with the "
+        "most of long locations, if those of all tables together are too long to be held",
         "find out who gave the table such properties, and remove them",
     )
     NO_LOCATION = Topic.TABLES, Exit.REFUSED, "the metastore gives no directory", _LEAVE_OUT

@@ -18,7 +18,7 @@ ALLOWED: Dict[str, Set[str]] = {
     "codes": set(),
     "reasons": {"codes"},
     "errors": {"codes", "reasons"},
-    "model": {"names"},
+    "model": {"names", "quoting"},
     "names": set(),
     "quoting": set(),
     "schemas": SHARED,

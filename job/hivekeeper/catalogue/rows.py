@@ -175,7 +175,10 @@ def describes(component: Component, outcome: TableOutcome) -> bool:
     if component is RUNS:
         return bool(all(_names(outcome.table)))
     seen = outcome.observed
-    return seen is not None and not seen.table.unreadable and bool(seen.table.kind) and is_view(outcome) is (component is VIEWS)
+    # Where there was no room for all units, what is known of them stays.
+    if seen is None or seen.of_all:
+        return False
+    return not seen.table.unreadable and bool(seen.table.kind) and is_view(outcome) is (component is VIEWS)
 
 
 def replaced(component: Component, result: CommandResult, outcome: TableOutcome, level: Level) -> Iterator[Filter]:
@@ -388,7 +391,7 @@ def _rows_of_run(result: CommandResult, outcome: TableOutcome, actor: Actor) -> 
         "discarded_files": sum(backup.going_files for backup in gone),
         "discarded_bytes": sum(backup.going_bytes for backup in gone),
     }
-    for unit in outcome.units:
+    for unit in (unit for unit in outcome.units if unit.units == 1):
         yield {
             **identity(result, outcome.table, result.run, _identifier_of(unit.name), "UNIT"),
             **common,
@@ -407,7 +410,7 @@ def _rows_of_run(result: CommandResult, outcome: TableOutcome, actor: Actor) -> 
 
 def _now(outcome: TableOutcome) -> Dict[str, Any]:
     """The size of the table after the command, for growth over time."""
-    if outcome.observed is None or outcome.observed.reason or is_view(outcome):
+    if outcome.observed is None or outcome.observed.reason or outcome.observed.of_all or is_view(outcome):
         return {}
     sums = _sums(seen_units(outcome), outcome.observed.settings)
     return {key: sums[key] for key in ("files", "total_bytes", "small_files")}

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper import names, ports
+from hivekeeper import names, ports, quoting
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import JAVA_ERRORS, java_causes, metastore_error
 from hivekeeper.errors import Unusable
@@ -195,7 +195,7 @@ class HiveMetastore:
 def _told(found: Mapping[str, Dict[str, str]], database: str = "") -> Mapping[str, str]:
     """The locations; what could not be read is only named in the log."""
     for name, why in found["unreadable"].items():
-        log.warning("table=%s%s step=read-locations failed reason=%r", database, name, why)
+        log.warning("table=%s step=read-locations failed reason=%r", quoting.log_field(f"{database}{name}"), why)
     return found["locations"]
 
 

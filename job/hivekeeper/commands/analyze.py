@@ -48,7 +48,7 @@ def set_apart(cluster: Cluster, observed: ObservedTable) -> ObservedTable:
     try:
         history = store.read_history(cluster, observed.control)
     except HivekeeperError as error:
-        log.warning("table=%s step=read-log failed reason=%r", observed.table.full_name, str(error))
+        log.warning("table=%s step=read-log failed reason=%r", observed.table.log_field, str(error))
         return observed
     left = sum(backup.count_objects(observed.settings.block_bytes) for backup in retention.list_backups(history))
     last = history.runs[-1] if history.runs else None

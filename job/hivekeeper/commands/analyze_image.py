@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Dict
+from typing import Dict, List
 
 from hivekeeper import names
 from hivekeeper.commands import per_table, selection
@@ -19,6 +19,7 @@ from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.image_analysis import DefinedTable
 from hivekeeper.plan.image_format import BadImage, split_lines, unpack
 from hivekeeper.plan.image_survey import Survey, Totals
+from hivekeeper.ports import MOST_OF_PARTITIONS
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, ImageReport, TableOutcome
 from hivekeeper.steps.image_file import ImageFile, find_local, find_remote
@@ -28,6 +29,28 @@ from hivekeeper.steps.timing import Step, timed
 log = logging.getLogger(__name__)
 
 LOG_EVERY_LINES = 10_000_000
+# Characters of long locations, of all tables: twice what one table may have. They are held twice.
+MOST_OF_LOCATIONS = 2 * MOST_OF_PARTITIONS
+
+
+class _Defined:
+    """The tables that are fit, all of which are held until the image is read. Where their long texts are too much for that, those with the
+    most are refused.
+    """
+
+    def __init__(self) -> None:
+        self.tables: Dict[str, DefinedTable] = {}
+        self.refused: Dict[str, ObservedTable] = {}
+        self._names: List[str] = []
+        self._texts = per_table.Room(MOST_OF_LOCATIONS, per_table.TEXTS_OF_TABLE)
+
+    def add(self, one: DefinedTable) -> None:
+        self.tables[one.table.full_name] = one
+        self._names.append(one.table.full_name)
+        for at in self._texts.take(one.long_texts, len(self._names) - 1):
+            large = self.tables.pop(self._names[at])
+            reason = image_analysis.refuse_long_texts()
+            self.refused[self._names[at]] = ObservedTable(large.table, ControlPaths(""), large.settings, reason=reason)
 
 
 def analyze_image(context: Context, path: str, is_remote: bool) -> CommandResult:
@@ -37,13 +60,13 @@ def analyze_image(context: Context, path: str, is_remote: bool) -> CommandResult
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
     home = _find_home(context)
     tables = selection.SelectedTables(cluster, selected, context.backup_prefix)
-    defined: Dict[str, DefinedTable] = {}
+    defined = _Defined()
     outcomes = per_table.for_each(context, tables, partial(_define, defined, home))
     outcomes = per_table.absent_outcomes(tables.absent) + outcomes
     places = cluster.metastore.table_places()
-    survey = Survey(image_analysis.find_places(defined.values(), chain.from_iterable(places.values()), home))
+    survey = Survey(image_analysis.find_places(defined.tables.values(), chain.from_iterable(places.values()), home))
     totals = _read(image, survey)
-    report = ImageReport.of(image.path, image.written_ms, totals, survey, len(places.keys() - defined.keys()))
+    report = ImageReport.of(image.path, image.written_ms, totals, survey, len(places.keys() - defined.tables.keys()))
     judged = per_table.Outcomes()
     for outcome in outcomes:
         judged.add(_judge(outcome, defined, survey, home))
@@ -73,7 +96,7 @@ def _find_home(context: Context) -> str:
     return home
 
 
-def _define(defined: Dict[str, DefinedTable], home: str, context: Context, table: Table) -> TableOutcome:
+def _define(defined: _Defined, home: str, context: Context, table: Table) -> TableOutcome:
     """All that the metastore says about one table. Those that are fit are added to `defined`."""
     settings = context.settings_for(table.full_name)
     with timed(context.cluster, Step.OBSERVE):
@@ -95,7 +118,7 @@ def _define(defined: Dict[str, DefinedTable], home: str, context: Context, table
     # All tables are held until the image is read. Which exchange a unit gets depends on its format: that of the table, or it is refused.
     table = table.outlined()
     units = tuple(replace(unit.outlined(), storage=table.storage) for unit in every if wanted is None or wanted(unit.values))
-    defined[table.full_name] = DefinedTable(table, control, settings, units, refused, elsewhere)
+    defined.add(DefinedTable(table, control, settings, units, refused, elsewhere))
     return TableOutcome(table.full_name)
 
 
@@ -122,7 +145,10 @@ def _read(image: ImageFile, survey: Survey) -> Totals:
         ) from None
 
 
-def _judge(outcome: TableOutcome, defined: Dict[str, DefinedTable], survey: Survey, home: str) -> TableOutcome:
-    if outcome.problem or outcome.table not in defined:
+def _judge(outcome: TableOutcome, defined: _Defined, survey: Survey, home: str) -> TableOutcome:
+    refused = defined.refused.get(outcome.table)
+    if refused and refused.reason:
+        return replace(outcome, observed=refused, problem=refused.reason.about(outcome.table))
+    if outcome.problem or outcome.table not in defined.tables:
         return outcome
-    return replace(outcome, observed=image_analysis.judge_table(defined.pop(outcome.table), survey, home))
+    return replace(outcome, observed=image_analysis.judge_table(defined.tables.pop(outcome.table), survey, home))

@@ -164,7 +164,7 @@ def make_plan(
             found += read
     beyond = [*budget.beyond, *waiting]
     if beyond and wish and not taken:
-        log.warning("table=%s step=plan reason='no unit that is fit is as small as max_bytes'", table.full_name)
+        log.warning("table=%s step=plan reason='no unit that is fit is as small as max_bytes'", table.log_field)
     left = capacity.explain_left(beyond, limits, taken) if wanted > len(units) else ()
     _require_room(table, left, taken)
     return replace(compaction.plan_compaction(run, observed.control.run(run), table, found, settings, engine), left=left)
@@ -272,7 +272,7 @@ def compact_batches(run: Run, plan: CompactionPlan, known: RunPlan, settings: Se
     for number, batch in enumerate(plan.batches, start=1):
         if stager.why_end():
             break
-        log.info("run=%s table=%s step=stage begin batch=%d units=%d", plan.run, plan.table.full_name, number, len(batch.units))
+        log.info("run=%s table=%s step=stage begin batch=%d units=%d", plan.run, plan.table.log_field, number, len(batch.units))
         of_batch = stager.stage(number, batch)
         staged.failed.update(of_batch.failed)
         staged.differing.update(of_batch.differing)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Callable, ContextManager, Iterator, List, Optional, Protocol, Sequence, Tuple
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.codes import Exit
 from hivekeeper.commands import selection
 from hivekeeper.commands.open_table import require_own_place
@@ -244,7 +244,7 @@ def _ask(name: str, examine: Callable[[], List[Check]], table: str = "") -> List
     except (FilesError, MetastoreUnavailable) as error:
         return [Check(name, FIX, str(error), "fix the cause, then check again", CLUSTER, table, error.code.code)]
     except Exception as error:
-        log.exception("table=%s step=%s failed", table, name)
+        log.exception("table=%s step=%s failed", quoting.log_field(table), name)
         return [Check(name, FIX, f"unexpected error: {error!r}", "report the stack in the log", CLUSTER, table, Code.BUG.code)]
 
 

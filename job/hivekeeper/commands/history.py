@@ -122,7 +122,7 @@ def find_quarantined(cluster: Cluster, table: Table, history: History, settings:
     try:
         seen = look_at(cluster.files.look, lives, settings.max_files)
     except TooManyEntries:
-        log.warning("table=%s step=find-quarantined reason='they have more than %d files'", table.full_name, settings.max_files)
+        log.warning("table=%s step=find-quarantined reason='they have more than %d files'", table.log_field, settings.max_files)
         return ()
     extents = [Extent.of(entry for entry in seen[live].entries if not entry.is_dir) for live in lives]
     return tuple(one for one, extent in zip(found, extents) if extent == one.streak.source)

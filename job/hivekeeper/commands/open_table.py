@@ -95,13 +95,13 @@ def settle_unfit(cluster: Cluster, table: Table, run: RunId, settings: Settings)
         if control is None or not cluster.files.look([control.runs], 0)[control.runs].exists:
             return
     except (Refused, NoPermission) as error:
-        log.info("table=%s step=find-records failed reason=%r", table.full_name, str(error))
+        log.info("table=%s step=find-records failed reason=%r", table.log_field, str(error))
         return
     try:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
     except NeedsInvestigation as error:
         # Somebody else runs the commands on this table.
-        log.info("table=%s step=find-records failed reason=%r", table.full_name, str(error))
+        log.info("table=%s step=find-records failed reason=%r", table.log_field, str(error))
         return
     if run_directory.find_unfinished(cluster, control):
         with hold_settled(cluster, table, control, run, settings):

@@ -110,7 +110,7 @@ def _orphans_in(context: Context, table: Table, at_home: AtHome) -> List[Orphan]
         at_home(table, control)
         return list(orphans.find_in_table(cluster, table, control))
     except (HivekeeperError, FilesError, MetastoreRefused) as error:
-        log.warning("table=%s step=find-orphans reason=%r", table.full_name, str(error))
+        log.warning("table=%s step=find-orphans reason=%r", table.log_field, str(error))
         return []
     finally:
         cluster.log_entries.clear()

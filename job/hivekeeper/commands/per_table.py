@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from heapq import heappop, heappush
-from typing import Callable, Iterable, List, Mapping, Optional, Tuple
+from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.commands import selection
@@ -19,7 +19,7 @@ from hivekeeper.jail import Jail, confine
 from hivekeeper.model import Table
 from hivekeeper.names import RunId
 from hivekeeper.plan.analysis import ObservedTable
-from hivekeeper.ports import ALL, Cluster, FilesError, MetastoreUnavailable, NoPermission, RowsError
+from hivekeeper.ports import ALL, MOST_PARTITIONS, Cluster, FilesError, MetastoreUnavailable, NoPermission, RowsError
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.runlog.history import History, LoggedRun
@@ -32,37 +32,56 @@ MOST_ROW_GROUPS = 500_000
 MOST_OF_TEXTS = 2**26
 # Of one table: with no more of them it keeps them, whatever others have.
 TEXTS_OF_TABLE = 2**12
+# The same of units, each of which takes about a kilobyte: as many as one table alone may have.
+MOST_UNITS = MOST_PARTITIONS
+UNITS_OF_TABLE = 20
 _NOTHING_DONE = "nothing of it was discarded"
 
 # The context's cluster can change only this table.
 Work = Callable[[Context, Table], TableOutcome]
 
 
-class Outcomes:
-    """The outcomes of tables, all of which a command has in memory until its end, where they may have longer texts than there is room for.
+class Room:
+    """Room for what all tables have of something. Where there is too little of it, the table with the most gives way, then the next,
+    whichever came first: nobody has so much that others must do without.
+    """
 
-    Then the table with the most of them has them shortened, then the next, whichever came first: nobody makes texts so long that those of
-    other tables are cut in their place.
+    def __init__(self, size: int, of_table: int) -> None:
+        """`of_table`: with no more than that no table gives way."""
+        self._spare, self._of_table = size, of_table
+        # How much each of them could do without, the largest first, and which one it is.
+        self._large: List[Tuple[int, int]] = []
+
+    def take(self, dispensable: int, table: int) -> Iterator[int]:
+        """The tables, known by numbers, that give way to this one, or this one itself. `dispensable`: what there is less if it does."""
+        if dispensable <= self._of_table:
+            return
+        heappush(self._large, (-dispensable, table))
+        self._spare -= dispensable
+        while self._spare < 0:
+            most, at = heappop(self._large)
+            self._spare -= most
+            yield at
+
+
+class Outcomes:
+    """The outcomes of tables, all of which a command has in memory until its end, where they may have more units, and longer texts, than
+    there is room for.
     """
 
     def __init__(self) -> None:
         self.tables: List[TableOutcome] = []
-        self._spare = MOST_OF_TEXTS
-        # How much each of them could do without, the largest first, and which one it is.
-        self._long: List[Tuple[int, int]] = []
+        self._units, self._texts = Room(MOST_UNITS, UNITS_OF_TABLE), Room(MOST_OF_TEXTS, TEXTS_OF_TABLE)
 
     def add(self, outcome: TableOutcome) -> None:
-        outcome = outcome.without_definitions()
-        self.tables.append(outcome)
-        dispensable = outcome.dispensable
-        if dispensable <= TEXTS_OF_TABLE:
-            return
-        heappush(self._long, (-dispensable, len(self.tables) - 1))
-        self._spare -= dispensable
-        while self._spare < 0:
-            most, at = heappop(self._long)
+        number = len(self.tables)
+        self.tables.append(outcome.without_definitions())
+        for at in self._units.take(outcome.unit_count, number):
+            large = self.tables[at]
+            self.tables[at] = large.without_units(UNITS_OF_TABLE)
+            log.warning("table=%s step=leave-out units=%d", quoting.log_field(large.table), large.unit_count)
+        for at in self._texts.take(self.tables[number].dispensable, number):
             self.tables[at] = self.tables[at].shortened()
-            self._spare -= most
 
 
 def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:
@@ -140,7 +159,7 @@ def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[Tabl
         cluster.log_entries.clear()
         outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000, spent=dict(cluster.spent))
         code = f" code={outcome.problem.code.code}" if outcome.problem else ""
-        log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.full_name, outcome.code, code, outcome.seconds)
+        log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.log_field, outcome.code, code, outcome.seconds)
         # All tables together may have more files than there is memory for.
         outcomes.add(outcome if context.keeps_files else outcome.without_listings())
     return outcomes.tables
@@ -221,7 +240,7 @@ def find_bug(cluster: Cluster, name: str, work: Callable[[], None]) -> Optional[
     except Exception as error:
         if cluster.lost():
             return Reason(Code.SPARK_ENDED, f"{name}: {cluster.lost()}", "fix the cause, then run again", _NOTHING_DONE)
-        log.exception("table=%s step=table failed", name)
+        log.exception("table=%s step=table failed", quoting.log_field(name))
         return Reason(Code.BUG, f"{name}: unexpected error: {_name(error)}", "report the stack in the log", _NOTHING_DONE)
 
 
@@ -261,7 +280,7 @@ def _unexpected(cluster: Cluster, table: Table, error: Exception) -> Reason:
     """The reason for an unforeseen error, whose stack goes to the log. If Spark has ended, that is the reason instead."""
     if cluster.lost():
         return _unusable(cluster, table, error).reason
-    log.exception("table=%s step=table failed", table.full_name)
+    log.exception("table=%s step=table failed", table.log_field)
     return Reason(
         Code.BUG,
         f"{table.full_name}: unexpected error: {_name(error)}",

@@ -101,7 +101,7 @@ def record(
     if not verified:
         return done
     if longest_line(unit.planned for unit in verified) > MOST_LINE:
-        log.warning("table=%s step=record-verified failed reason='the entry could not be read again: too many units'", table.full_name)
+        log.warning("table=%s step=record-verified failed reason='the entry could not be read again: too many units'", table.log_field)
         return done
     try:
         with table_lock.hold_table(cluster, table, control, context.run, settings) as lock, timed(cluster, Step.RECORD):
@@ -110,7 +110,7 @@ def record(
             version = table_log.commit(run, entry, {})
             finish.tidy_up(cluster, table, control)
     except (Locked, Refused, FilesError) as error:
-        log.warning("table=%s step=record-verified failed reason=%r", table.full_name, str(error))
+        log.warning("table=%s step=record-verified failed reason=%r", table.log_field, str(error))
         return done
     return replace(done, run=context.run, log_version=version)
 

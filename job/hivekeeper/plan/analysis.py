@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -48,6 +49,10 @@ LEFT_ALONE: Mapping[Status, Outcome] = {
     Status.RECENT: Outcome.RECENT,
     Status.QUARANTINED: Outcome.QUARANTINED,
 }
+
+
+# What is told first of units of which there are too many.
+_FIRST = {status: at for at, status in enumerate((Status.COMPACT, Status.QUARANTINED, Status.RECENT, Status.REFUSED))}
 
 
 @dataclass(frozen=True)
@@ -242,6 +247,15 @@ class ObservedTable:
     backup_objects: int = 0
     last_run: Optional[Tuple[str, Optional[int], str]] = None
     former_places: Tuple[str, ...] = ()
+    # Of all its units, where a command over many tables has room for some of them only.
+    of_all: Optional[OfAllUnits] = None
+
+    def without_units(self, most: int) -> ObservedTable:
+        """The same with so many units, those that need work first, and what is told of all together."""
+        of_all = OfAllUnits(
+            self.unit_count, self.unchanged, self.statuses, self.exchanges, predict(self), self.total_bytes, Lengths.of(self.lengths)
+        )
+        return replace(self, units=tuple(nsmallest(most, self.units, lambda unit: _FIRST.get(unit.status, len(_FIRST)))), of_all=of_all)
 
     def without_listings(self) -> ObservedTable:
         threshold = sizing.threshold_bytes(self.settings.block_bytes, self.settings.ratio_threshold)
@@ -260,19 +274,41 @@ class ObservedTable:
         return replace(self, units=tuple(unit.shortened() for unit in self.units))
 
     @property
+    def unit_count(self) -> int:
+        return self.of_all.units if self.of_all else len(self.units)
+
+    @property
+    def total_bytes(self) -> int:
+        return self.of_all.total_bytes if self.of_all else sum(unit.sizes.total_bytes for unit in self.units)
+
+    @property
+    def lengths(self) -> Mapping[int, int]:
+        """How many files have which length."""
+        if self.of_all:
+            return self.of_all.lengths.counts
+        found: Counter[int] = Counter()
+        for unit in self.units:
+            found.update(unit.lengths)
+        return found
+
+    @property
     def unchanged(self) -> int:
         """How many units were not looked at, because the catalogue knows them."""
-        return sum(unit.known is not None for unit in self.units)
+        return self.of_all.unchanged if self.of_all else sum(unit.known is not None for unit in self.units)
 
     @property
     def exchanges(self) -> Dict[Choice, int]:
         """How many units would get which exchange, as far as metadata can tell; none where the setting leaves nothing open."""
+        if self.of_all:
+            return dict(self.of_all.exchanges)
         return dict(
             Counter(unit.choice for unit in self.units if unit.choice and (unit.status is Status.COMPACT or not unit.choice.exchange))
         )
 
     @property
     def statuses(self) -> Dict[Status, int]:
+        if self.of_all:
+            return dict(self.of_all.statuses)
         counts: Dict[Status, int] = {}
         for unit in self.units:
             counts[unit.status] = counts.get(unit.status, 0) + 1
@@ -371,10 +407,25 @@ class Prediction:
         return self.files_now - self.files_after
 
 
+@dataclass(frozen=True)
+class OfAllUnits:
+    """What is told of all units of a table together."""
+
+    units: int
+    unchanged: int
+    statuses: Mapping[Status, int]
+    exchanges: Mapping[Choice, int]
+    prediction: Prediction
+    total_bytes: int
+    lengths: Lengths
+
+
 def predict(observed: ObservedTable) -> Prediction:
     """The prediction for one table. Until cleanup the old files stay as the backup, so the objects first increase. Those that are joined
     are no files any more, but keep their blocks.
     """
+    if observed.of_all:
+        return observed.of_all.prediction
     block, units = observed.settings.block_bytes, observed.units
     work = [unit for unit in units if unit.status is Status.COMPACT]
     now = sum(unit.sizes.objects for unit in units if unit.snapshot.exists)

@@ -16,7 +16,7 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, judge_sizes, refuse_contents
 from hivekeeper.plan.image_survey import Places, Survey, UnitBin, to_bytes
-from hivekeeper.reasons import Code, Reason
+from hivekeeper.reasons import Code, Reason, count_beyond
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,12 @@ class DefinedTable:
     refused: Mapping[str, Reason]
     elsewhere: Tuple[str, ...]
 
+    @property
+    def long_texts(self) -> int:
+        """The characters that its locations and reasons have beyond short ones."""
+        of_places = sum(map(count_beyond, {*self.elsewhere, *(unit.live for unit in self.units)}))
+        return of_places + sum(reason.dispensable for reason in self.refused.values())
+
 
 def refuse_other_file_system(table: Table, home: str) -> Reason:
     server = names.server_of(table.location)
@@ -39,6 +45,14 @@ def refuse_other_file_system(table: Table, home: str) -> Reason:
         Code.NOT_IN_IMAGE,
         f"it is on {server or 'another file system'}, and the image is taken to be from {home}",
         "analyze it without --fsimage, which lists its directories",
+    )
+
+
+def refuse_long_texts() -> Reason:
+    return Reason(
+        Code.UNREADABLE_DEFINITION,
+        "the locations of its partitions are so long that those of all tables would take the memory of the driver until the image is read",
+        "analyze it without --fsimage",
     )
 
 

@@ -32,7 +32,7 @@ def render_backup(table: TableOutcome, _width: int) -> List[str]:
         return [f"{table.table}: nothing is recorded", *left]
     shown = f"backup table {table.backup_table}" if table.backup_table else "no backup table"
     return [
-        f"{table.table}: recorded {plural(len(units), 'unit')}, {plural(files, 'file')}, {text.bytes_text(size)}; run {table.run}",
+        f"{table.table}: recorded {plural(_count(units), 'unit')}, {plural(files, 'file')}, {text.bytes_text(size)}; run {table.run}",
         f"  {shown}. Nothing was copied: files that another writer deletes before a compact-swap are gone for good.",
         *left,
     ]
@@ -44,7 +44,7 @@ def render_verify(table: TableOutcome, _width: int) -> List[str]:
         return [f"{table.table}: nothing to verify: no run has changed it"]
     arrivals = sum(unit.late_count for unit in table.units)
     rows = sum(unit.rows or 0 for unit in verified)
-    what = f"{len(verified)} of {plural(len(table.units), 'unit')} verified"
+    what = f"{_count(verified)} of {plural(_count(table.units), 'unit')} verified"
     lines = [f"{table.table}: {what}: live holds the backup's {plural(rows, 'row')}"]
     if arrivals:
         lines.append(f"  and {plural(arrivals, 'file')} that came later")
@@ -75,12 +75,12 @@ def render_rollback(table: TableOutcome, _width: int) -> List[str]:
         return [f"{table.table}: nothing to roll back: no compaction is in force"]
     lines = []
     if planned:
-        lines.append(f"{table.table}: would roll back {plural(len(planned), 'step')}:")
+        lines.append(f"{table.table}: would roll back {plural(_count(planned), 'step')}:")
         lines += limited([_exchange(table, unit) for unit in planned])
     if done:
         gaps = [unit.gap_ms for unit in done if unit.gap_ms is not None]
         longest = f"longest gap {max(gaps):.1f} ms, " if gaps else ""
-        lines.append(f"{table.table}: rolled back {plural(len(done), 'step')}, {longest}run {table.run}")
+        lines.append(f"{table.table}: rolled back {plural(_count(done), 'step')}, {longest}run {table.run}")
         lines += limited([_exchange(table, unit) for unit in done])
         lines.append(f"  to undo this: hivekeeper rollback --table {quoting.shell(table.table)} --run {table.run}")
     if not done and not planned and all(unit.outcome is Outcome.UNDONE for unit in table.units):
@@ -90,7 +90,8 @@ def render_rollback(table: TableOutcome, _width: int) -> List[str]:
 
 def _exchange(table: TableOutcome, unit: UnitOutcome) -> str:
     late = f", {plural(unit.late_count, 'file')} that came later kept" if unit.late_files else ""
-    return f"{_name(table, unit)}: {unit.files_before} → {plural(unit.files_after or 0, 'file')}, undoes run {unit.of_run}{late}"
+    undone = f", undoes run {unit.of_run}" if unit.of_run else ""
+    return f"{_name(table, unit)}: {unit.files_before} → {plural(unit.files_after or 0, 'file')}{undone}{late}"
 
 
 def render_cleanup(table: TableOutcome, width: int) -> List[str]:
@@ -191,7 +192,13 @@ RENDERERS: Mapping[str, Callable[[TableOutcome, int], List[str]]] = {
 }
 
 
+def _count(units: Sequence[UnitOutcome]) -> int:
+    return sum(unit.units for unit in units)
+
+
 def _name(table: TableOutcome, unit: UnitOutcome) -> str:
+    if unit.units > 1:
+        return f"{table.table}: {plural(unit.units, 'unit')}"
     return f"{table.table}/{unit.name}" if unit.name else table.table
 
 

@@ -125,7 +125,8 @@ def _table(outcome: TableOutcome) -> Json:
             {"run": run, "outcomes": {outcome.code: count for outcome, count in counts.items()}} for run, counts in outcome.recovered
         ],
         "analysis": _analysis(outcome.observed),
-        "units": [_unit(unit) for unit in outcome.units],
+        "units": [_unit(unit) for unit in outcome.units if unit.units == 1],
+        "more_units": [_units(unit) for unit in outcome.units if unit.units > 1],
         "backup_table": outcome.backup_table,
         "backups": [_backup(backup) for backup in outcome.backups],
         "window": {"runs": outcome.window.runs, "back_ms": outcome.window.back_ms} if outcome.window else None,
@@ -314,12 +315,12 @@ def _analysis(observed: Optional[ObservedTable]) -> Optional[Json]:
         "location": observed.table.location,
         "block_bytes": settings.block_bytes,
         "threshold_bytes": threshold_bytes(settings.block_bytes, settings.ratio_threshold),
-        "units": len(observed.units),
+        "units": observed.unit_count,
         "unchanged": observed.unchanged,
         "statuses": {status.code: count for status, count in observed.statuses.items()},
         "files": prediction.files_now,
         "files_after": prediction.files_after,
-        "bytes": sum(unit.sizes.total_bytes for unit in observed.units),
+        "bytes": observed.total_bytes,
         "bytes_rewritten": prediction.bytes_rewritten,
         "objects": prediction.objects_now,
         "objects_after": prediction.objects_after,
@@ -328,6 +329,7 @@ def _analysis(observed: Optional[ObservedTable]) -> Optional[Json]:
         "exchange": settings.exchange,
         "exchanges": [_exchange(choice, count) for choice, count in observed.exchanges.items()],
         "partitions": [_unit_analysis(unit) for unit in observed.units],
+        "more_partitions": observed.unit_count - len(observed.units),
     }
 
 
@@ -376,6 +378,10 @@ def _unit(unit: UnitOutcome) -> Json:
     }
 
 
+def _units(several: UnitOutcome) -> Json:
+    return {"outcome": several.outcome.code, "code": _code(several.why), "units": several.units}
+
+
 def _differences(found: Optional[Differences]) -> Optional[Json]:
     if found is None:
         return None
@@ -400,7 +406,7 @@ def count_totals(result: CommandResult) -> Json:
     gaps = [unit.gap_ms for unit in units if unit.gap_ms is not None]
     outcomes: Dict[str, int] = {}
     for unit in units:
-        outcomes[unit.outcome.code] = outcomes.get(unit.outcome.code, 0) + 1
+        outcomes[unit.outcome.code] = outcomes.get(unit.outcome.code, 0) + unit.units
     return {
         "tables": len(result.tables),
         "exit_codes": _count_codes(result.tables),

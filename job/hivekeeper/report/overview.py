@@ -11,7 +11,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text
 from hivekeeper.report.command_text import MOST_LISTED, describe_outcome, describe_problem, plural, recovered_lines, render_answered
-from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome, count_units
 from hivekeeper.runlog.outcomes import Kind, Outcome
 
 # With more tables than this a paragraph for each is too much to read.
@@ -52,7 +52,7 @@ def _done_lines(table: TableOutcome, dry_run: bool) -> List[str]:
         before, after = sum(unit.files_before for unit in done), sum(unit.files_after or 0 for unit in done)
         verb, spent = ("would compact", "") if dry_run else ("compacted", f", {text.duration_text(table.seconds)}")
         size = text.bytes_text(sum(unit.bytes_before for unit in done))
-        counts = f"{plural(len({unit.name for unit in done}), 'unit')}: {text.count_text(before)} → {plural(after, 'file')}"
+        counts = f"{plural(count_units(done), 'unit')}: {text.count_text(before)} → {plural(after, 'file')}"
         lines.append(f"{table.table}: {verb} {counts}, {size}{spent}")
     return lines
 
@@ -87,16 +87,18 @@ def group_alike(units: Iterable[UnitOutcome]) -> List[List[UnitOutcome]]:
     alike: Dict[Tuple[Outcome, Optional[Reason]], List[UnitOutcome]] = {}
     for unit in units:
         alike.setdefault((unit.outcome, unit.why), []).append(unit)
-    return [part for group in alike.values() for part in ([group] if len(group) >= ALIKE else [[unit] for unit in group])]
+    counts = {key: sum(unit.units for unit in group) for key, group in alike.items()}
+    return [part for key, group in alike.items() for part in ([group] if counts[key] >= ALIKE else [[unit] for unit in group])]
 
 
 def describe_units(table: TableOutcome, units: Sequence[UnitOutcome]) -> str:
     """One line for one unit, or for a group of alike units."""
     first = units[0]
     what = describe_outcome(first)
-    if len(units) == 1:
+    count = sum(unit.units for unit in units)
+    if count == 1:
         return f"{table.table}/{first.name}: {what}" if first.name else f"{table.table}: {what}"
-    return f"{table.table}: {plural(len(units), 'unit')} {what}"
+    return f"{table.table}: {plural(count, 'unit')} {what}"
 
 
 def summarize(result: CommandResult) -> str:
@@ -107,7 +109,7 @@ def summarize(result: CommandResult) -> str:
         counts[word] = counts.get(word, 0) + 1
     units: Dict[Outcome, int] = {}
     for unit in (unit for table in result.tables for unit in table.units):
-        units[unit.outcome] = units.get(unit.outcome, 0) + 1
+        units[unit.outcome] = units.get(unit.outcome, 0) + unit.units
     of_units = ", ".join(f"{text.count_text(count)} {outcome.text}" for outcome, count in units.items())
     of_tables = ", ".join(f"{text.count_text(count)} {word}" for word, count in counts.items())
     return f"{plural(len(result.tables), 'table')}: {of_tables}; units: {of_units or 'none'}; exit code {result.exit_code}"

@@ -13,8 +13,8 @@ from hivekeeper.codes import Exit
 from hivekeeper.plan.doctor import Level
 from hivekeeper.reasons import Reason
 from hivekeeper.report.document import count_totals
-from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome
-from hivekeeper.runlog.outcomes import Kind, Outcome
+from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.runlog.outcomes import Kind
 
 # Oozie's oozie.action.max.output.data; a longer output fails the action.
 LIMIT = 2048
@@ -50,7 +50,7 @@ def render(result: CommandResult) -> str:
         "dry_run": str(result.dry_run).lower(),
         "tables": totals["tables"],
         "tables_done": sum(table.code is Exit.DONE for table in result.tables),
-        **_count_units(unit.outcome for table in result.tables for unit in table.units),
+        **_count_units(unit for table in result.tables for unit in table.units),
         **{name: totals[name] for name in ("files_before", "files_after", "bytes_before", "bytes_after")},
         "recovered": len(recovered),
     }
@@ -67,8 +67,10 @@ def _head(command: str, code: Exit) -> Dict[str, object]:
     return {"exit_code": int(code), "meaning": code.name.lower(), "retry": RETRIES[code], "command": command}
 
 
-def _count_units(outcomes: Iterable[Outcome]) -> Dict[str, int]:
-    counts = Counter(outcome.kind for outcome in outcomes)
+def _count_units(units: Iterable[UnitOutcome]) -> Dict[str, int]:
+    counts: Counter[Kind] = Counter()
+    for unit in units:
+        counts[unit.outcome.kind] += unit.units
     return {f"units_{kind.code}": counts[kind] for kind in Kind}
 
 

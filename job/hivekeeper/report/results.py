@@ -6,7 +6,8 @@ Pure.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Iterable, List, Mapping, Optional, Tuple, Union
+from heapq import nsmallest
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper.codes import Coded, Exit
 from hivekeeper.model import Differences, FileRowGroups
@@ -56,6 +57,29 @@ class UnitOutcome:
     exchange_why: Optional[Reason] = None
     # How many late files are not named.
     more_late: int = 0
+    # More than one: so many that are not told one by one. Then the sizes are their sums, and none has a name.
+    units: int = 1
+
+    @classmethod
+    def of_several(cls, outcome: Outcome, units: Sequence[UnitOutcome]) -> UnitOutcome:
+        """Units with one outcome, for reasons with one code, as one."""
+        why = units[0].why
+        if why and any(unit.why != why for unit in units):
+            why = Reason(why.code, why.code.meaning, why.code.advice)
+        gaps = [unit.gap_ms for unit in units if unit.gap_ms is not None]
+        return cls(
+            "",
+            outcome,
+            sum(unit.files_before for unit in units),
+            sum(unit.bytes_before for unit in units),
+            _sum_known(unit.files_after for unit in units),
+            _sum_known(unit.bytes_after for unit in units),
+            _sum_known(unit.rows for unit in units),
+            max(gaps, default=None),
+            why=why,
+            more_late=sum(unit.late_count for unit in units),
+            units=sum(unit.units for unit in units),
+        )
 
     @property
     def late_count(self) -> int:
@@ -92,6 +116,17 @@ class UnitOutcome:
         """The exit code of the outcome; a unit refused only because a writer is at work should be retried."""
         refused = self.outcome is Outcome.REFUSED
         return self.why.exit if refused and self.why and self.why.waits_for_writer else self.outcome.exit
+
+
+def _sum_known(numbers: Iterable[Optional[int]]) -> Optional[int]:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def count_units(units: Iterable[UnitOutcome]) -> int:
+    """How many units: one whose files are joined has an outcome for each new file."""
+    units = tuple(units)
+    return len({unit.name for unit in units if unit.units == 1}) + sum(unit.units for unit in units if unit.units > 1)
 
 
 class BackupState(Coded):
@@ -272,6 +307,29 @@ class TableOutcome:
         )
 
     @property
+    def unit_count(self) -> int:
+        """How many units it holds."""
+        return max(len(self.units), len(self.observed.units) if self.observed else 0)
+
+    def without_units(self, most: int) -> TableOutcome:
+        """With so many units, the gravest, and those whose rows readers may miss (`spare_astray`); the others are told together, by outcome
+        and code.
+        """
+        kept = {at for at, (_, is_spared) in enumerate(spare_astray(self.units)) if is_spared}
+        kept.update(nsmallest(most, range(len(self.units)), lambda at: SEVERITY.index(self.units[at].exit)))
+        alike: Dict[Tuple[Outcome, Optional[Code]], List[UnitOutcome]] = {}
+        for at, unit in enumerate(self.units):
+            if at not in kept:
+                alike.setdefault((unit.outcome, unit.why.code if unit.why else None), []).append(unit)
+        together = [UnitOutcome.of_several(outcome, units) if len(units) > 1 else units[0] for (outcome, _), units in alike.items()]
+        return replace(
+            self,
+            units=(*(self.units[at] for at in sorted(kept)), *together),
+            observed=self.observed.without_units(most) if self.observed else None,
+            row_groups={},
+        )
+
+    @property
     def row_group_count(self) -> int:
         return sum(len(one.groups) for found in self.row_groups.values() for one in found)
 
@@ -309,7 +367,7 @@ class TableOutcome:
         return bool(self.recovered or self.forgotten) or discarded or any(unit.outcome.is_done for unit in self.units)
 
     def count(self, outcome: Outcome) -> int:
-        return sum(1 for unit in self.units if unit.outcome is outcome)
+        return sum(unit.units for unit in self.units if unit.outcome is outcome)
 
 
 def code_of_run(run: LoggedRun) -> Exit:

@@ -5,7 +5,6 @@ Pure: a result and a width in, text out.
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -21,7 +20,7 @@ from hivekeeper.ports import Cell
 from hivekeeper.reasons import Reason
 from hivekeeper.report import command_text, history_text, image_text, overview, text
 from hivekeeper.report.command_text import plural
-from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome, count_units
 
 MOST_LISTED = 20
 HISTOGRAM_BOUNDS = (4 * 2**10, 64 * 2**10, 2**20, 16 * 2**20, 64 * 2**20, 128 * 2**20)
@@ -81,7 +80,7 @@ def _analyze(result: CommandResult, partitions: bool, width: int) -> List[str]:
         lines += ["", *_prediction(ranked), *_unchanged(ranked), *_exchanges(ranked), *_quarantined(ranked)]
     for one in ranked:
         if partitions:
-            lines += ["", f"{one.table.full_name}: {len(one.units)} units", _unit_table(one)]
+            lines += ["", f"{one.table.full_name}: {one.unit_count} units", _unit_table(one)]
         if one.status is Status.COMPACT and len(ranked) <= overview.MANY:
             lines += ["", *_histogram(one, width)]
     return lines + (image_text.render(result.image, width) if result.image else [])
@@ -93,12 +92,12 @@ _ANALYSIS_ALIGN = "<<>>>>>>>>"
 
 def _analysis_row(observed: ObservedTable) -> List[str]:
     prediction, settings = predict(observed), observed.settings
-    lengths = _lengths(observed)
-    total, files = sum(unit.sizes.total_bytes for unit in observed.units), sum(lengths.values())
+    lengths = observed.lengths
+    total, files = observed.total_bytes, sum(lengths.values())
     return [
         observed.table.full_name,
         observed.status.text,
-        text.count_text(len(observed.units)),
+        text.count_text(observed.unit_count),
         text.count_text(observed.statuses.get(Status.COMPACT, 0)),
         text.count_text(prediction.files_now),
         text.count_text(prediction.files_after),
@@ -107,14 +106,6 @@ def _analysis_row(observed: ObservedTable) -> List[str]:
         text.bytes_text(_middle(lengths, files)) if files else "-",
         text.bytes_text(round(threshold_bytes(settings.block_bytes, settings.ratio_threshold))),
     ]
-
-
-def _lengths(observed: ObservedTable) -> Mapping[int, int]:
-    """How many files have which length."""
-    found: Counter[int] = Counter()
-    for unit in observed.units:
-        found.update(unit.lengths)
-    return found
 
 
 def _middle(lengths: Mapping[int, int], files: int) -> int:
@@ -144,7 +135,7 @@ def _prediction(observed: Sequence[ObservedTable]) -> List[str]:
 
 
 def _unchanged(observed: Sequence[ObservedTable]) -> List[str]:
-    left, units = sum(one.unchanged for one in observed), sum(len(one.units) for one in observed)
+    left, units = sum(one.unchanged for one in observed), sum(one.unit_count for one in observed)
     if not left:
         return []
     why = "unchanged since the catalogue saw them, by their directories' times, which an append to a file leaves as they are"
@@ -173,15 +164,18 @@ def _exchange(choice: Choice, units: str) -> str:
 def _quarantined(observed: Sequence[ObservedTable]) -> List[str]:
     units = [unit for one in observed for unit in one.units if unit.status is Status.QUARANTINED and unit.reason]
     lines = [f"  {unit.label}: {command_text.describe_problem(unit.reason)}" for unit in units[:MOST_LISTED] if unit.reason]
-    more = [f"  … and {len(units) - MOST_LISTED} more (all of them with --json)"] if len(units) > MOST_LISTED else []
-    return ["", "in quarantine:", *lines, *more] if units else []
+    left = sum(one.statuses.get(Status.QUARANTINED, 0) for one in observed) - len(lines)
+    more = [f"  … and {text.count_text(left)} more (all of them with --json)"] if left else []
+    return ["", "in quarantine:", *lines, *more] if lines or more else []
 
 
 def _unit_table(observed: ObservedTable) -> str:
     ranked = ranking.rank(observed.units, lambda u: u.files_removed, lambda u: u.sizes.total_bytes, lambda u: u.unit.name)
-    return text.table(
+    told = text.table(
         [_unit_row(unit) for unit in ranked], ["PARTITION", "STATUS", "FILES", "AFTER", "SIZE", "AVERAGE", "MEDIAN", "WHY"], "<<>>>>><"
     )
+    left = observed.unit_count - len(ranked)
+    return f"{told}\n… and {text.count_text(left)} more: analyze this table alone" if left else told
 
 
 def _unit_row(unit: UnitAnalysis) -> List[str]:
@@ -199,7 +193,7 @@ def _unit_row(unit: UnitAnalysis) -> List[str]:
 
 def _histogram(observed: ObservedTable, width: int) -> List[str]:
     title = f"{observed.table.full_name}: file sizes"
-    return [title, text.histogram(_lengths(observed), HISTOGRAM_BOUNDS, max(10, width - 50))]
+    return [title, text.histogram(observed.lengths, HISTOGRAM_BOUNDS, max(10, width - 50))]
 
 
 def _compact(result: CommandResult, partitions: bool, width: int) -> List[str]:
@@ -230,7 +224,7 @@ def _table_outcome(table: TableOutcome, dry_run: bool, partitions: bool, width: 
     groups = [[unit] for unit in left] if partitions else overview.group_alike(left)
     shown = groups if partitions else groups[:MOST_LISTED]
     lines += [f"  {overview.describe_units(table, units)}" for units in shown]
-    more = len(left) - sum(map(len, shown))
+    more = sum(unit.units for unit in left) - sum(unit.units for units in shown for unit in units)
     if more:
         lines.append(f"  … and {more} more (all of them with --json)")
     return lines
@@ -240,7 +234,7 @@ def _done_lines(table: TableOutcome, done: Sequence[UnitOutcome], dry_run: bool,
     before, after = sum(unit.files_before for unit in done), sum(unit.files_after or 0 for unit in done)
     verb = "would compact" if dry_run else "compacted"
     # A unit that is joined has one outcome for each new file.
-    units, size = plural(len({unit.name for unit in done}), "unit"), text.bytes_text(sum(unit.bytes_before for unit in done))
+    units, size = plural(count_units(done), "unit"), text.bytes_text(sum(unit.bytes_before for unit in done))
     lines = [f"{table.table}: {verb} {units}: {text.count_text(before)} → {plural(after, 'file')}, {size}"]
     lines.append(f"  {text.bar(before, after, max(20, min(60, width - 40)))} {text.factor_text(before, after)} fewer files")
     lines += _forms_line(done)

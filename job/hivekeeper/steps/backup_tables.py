@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
@@ -122,7 +122,7 @@ def _is_ours(cluster: Cluster, table: Table, control: ControlPaths, found: Table
         # No location that we have given one.
         why = str(error)
     if why:
-        log.warning("table=%s step=find-backup-table left backup_table=%s reason=%r", table.full_name, found.full_name, why)
+        log.warning("table=%s step=find-backup-table left backup_table=%s reason=%r", table.log_field, found.log_field, why)
     return not why
 
 
@@ -198,7 +198,8 @@ def _correct(cluster: Cluster, table: Table, name: str, backup_table: Table, wan
     if trim:
         metastore.trim_backup_table(name, marks, trim[:MOST_TRIMMED])
     if len(trim) > MOST_TRIMMED:
-        log.warning("table=%s step=correct-backup-table backup_table=%s left=%d", table.full_name, name, len(trim) - MOST_TRIMMED)
+        left = len(trim) - MOST_TRIMMED
+        log.warning("table=%s step=correct-backup-table backup_table=%s left=%d", table.log_field, quoting.log_field(name), left)
 
 
 def drop_table(run: Run, table: str) -> bool:
@@ -217,5 +218,11 @@ def _attempt(table: Table, what: str, backup_table: str, act: Callable[[], objec
         return True
     except (MetastoreUnavailable, FilesError, Refused) as error:
         # Refused: whoever may write to a backup table can make its definition too large to be read.
-        log.warning("table=%s step=%s-backup-table failed backup_table=%s reason=%r", table.full_name, what, backup_table, str(error))
+        log.warning(
+            "table=%s step=%s-backup-table failed backup_table=%s reason=%r",
+            table.log_field,
+            what,
+            quoting.log_field(backup_table),
+            str(error),
+        )
         return False

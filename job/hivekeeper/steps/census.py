@@ -143,7 +143,7 @@ class Census:
             if count == len(partitioned):
                 self._refusal = why
                 return
-            log.warning("step=read-partitions refused tables=%d table=%s reason=%r", count, first.full_name, str(why))
+            log.warning("step=read-partitions refused tables=%d table=%s reason=%r", count, first.log_field, str(why))
         self._unread += [table for table, _ in refused]
         self._partitions = self._qualified(found)
 

@@ -41,7 +41,7 @@ def finish_units(run: Run, units: Sequence[UnitResult], with_rows: bool = False)
         places.restore_partitions(run, units)
         update_sizes(run, units, with_rows)
     except (MetastoreUnavailable, Refused) as error:
-        log.warning("table=%s step=record-sizes failed reason=%r", run.table.full_name, str(error))
+        log.warning("table=%s step=record-sizes failed reason=%r", run.table.log_field, str(error))
 
 
 def update_sizes(run: Run, units: Sequence[UnitResult], with_rows: bool) -> None:

@@ -44,7 +44,7 @@ class FitnessOfTable:
             found = self._metastore.tables(self._table.database, [self._table.name]).get(self._table.name)
         except MetastoreUnavailable as error:
             # What needs an answer asks before each exchange.
-            log.warning("table=%s step=look-for-change failed reason=%r", self._table.full_name, str(error))
+            log.warning("table=%s step=look-for-change failed reason=%r", self._table.log_field, str(error))
             return self._why
         is_same = found is not None and found.create_time == self._table.create_time
         return eligibility.refuse_table(found) if found and is_same else None

@@ -34,7 +34,7 @@ def require_own_records(cluster: Cluster, table: Table, control: ControlPaths, t
     """Check everything in the control directory before any record is trusted. Raises NeedsInvestigation."""
     for path in _judge(cluster, table, control, trusted, ownership.LEVELS):
         log.warning(
-            "table=%s step=check-records reason=%r", table.full_name, f"others may write to {path}; the next writing run forbids it"
+            "table=%s step=check-records reason=%r", table.log_field, f"others may write to {path}; the next writing run forbids it"
         )
 
 
@@ -63,7 +63,7 @@ def tighten(cluster: Cluster, table: Table, control: ControlPaths, trusted: Coll
     if wide:
         cluster.files.guard(wide)
     for path, guard in wide.items():
-        log.warning("table=%s step=tighten done path=%r mode=%04o reason='others could write to it'", table.full_name, path, guard.mode)
+        log.warning("table=%s step=tighten done path=%r mode=%04o reason='others could write to it'", table.log_field, path, guard.mode)
 
 
 def _judge(

@@ -255,7 +255,7 @@ def confirm(run: Run, units: Sequence[UnitResult]) -> Tuple[List[UnitResult], Op
     try:
         found = ask(run, [unit.planned for unit in concerned], are_settled=True)
     except (MetastoreUnavailable, Refused) as error:
-        log.warning("table=%s step=confirm-places failed reason=%r", run.table.full_name, str(error))
+        log.warning("table=%s step=confirm-places failed reason=%r", run.table.log_field, str(error))
         # What we refuse the next run refuses, too.
         return list(units), error if isinstance(error, MetastoreUnavailable) else None
     restored: Set[UnitNumber] = set()
@@ -264,7 +264,7 @@ def confirm(run: Run, units: Sequence[UnitResult]) -> Tuple[List[UnitResult], Op
         restored, failed = _restore(run, concerned, found)
     except Refused as error:
         # It must not hide where the others are.
-        log.warning("table=%s step=restore-partition failed reason=%r", run.table.full_name, str(error))
+        log.warning("table=%s step=restore-partition failed reason=%r", run.table.log_field, str(error))
     changed = {number: failed.get(number, why) for number, why in found.changed.items() if number not in restored}
     found = replace(found, changed=changed)
     numbers = {unit.planned.number for unit in concerned}

@@ -107,5 +107,5 @@ def hold_in_hive(run: Run, settings: Settings) -> Iterator[None]:
     """Also hold Hive's own lock while live is exchanged, where that works: Hive's overwriting writers wait for it."""
     with run.cluster.metastore.hold(run.table, HIVE_LOCK_WAIT_S if settings.hive_lock == "try" else 0) as why_not:
         if why_not:
-            log.debug("table=%s step=hive-lock skipped reason=%r", run.table.full_name, why_not)
+            log.debug("table=%s step=hive-lock skipped reason=%r", run.table.log_field, why_not)
         yield

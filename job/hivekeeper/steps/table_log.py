@@ -95,7 +95,7 @@ def _write_checkpoint(run: Run, own: RunId) -> None:
         for file in [*older, *made.expired]:
             run.files.delete_file(file.path, listed.directory_id, file.file_id)
     except (FilesError, HivekeeperError) as error:
-        log.warning("table=%s step=write-checkpoint failed reason=%r", run.table.full_name, str(error))
+        log.warning("table=%s step=write-checkpoint failed reason=%r", run.table.log_field, str(error))
 
 
 def actor_of(cluster: Cluster) -> Actor:

@@ -10,6 +10,7 @@ import pytest
 
 from hivekeeper.catalogue.columns import TABLES, VIEWS
 from hivekeeper.catalogue.rows import MOST_TEXT, Actor, Level, rows_of
+from hivekeeper.codes import Exit
 from hivekeeper.commands import per_table
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.analyze_image import analyze_image
@@ -17,7 +18,9 @@ from hivekeeper.commands.backup import back_up
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.commands.history import View, show_history
 from hivekeeper.model import Column, Selection, Storage, Table
+from hivekeeper.plan import image_analysis
 from hivekeeper.ports import Beside
+from hivekeeper.reasons import Code
 from hivekeeper.report import document
 from support.builders import a_partition, a_table
 from support.contexts import QUIET, a_context
@@ -109,6 +112,32 @@ def test_a_result_does_not_hold_the_long_locations_of_the_partitions_of_all_tabl
     result = run(from_an_image(tmp_path) if command is analyze_image else command, with_long_locations(tables, partitions))
     assert len(result.tables) == tables
     assert len(repr(result)) < tables * partitions * 4000 / 2, f"{len(repr(result)):,} characters"
+
+
+@pytest.mark.parametrize("where", ["inside", "elsewhere"])
+def test_an_image_is_not_read_with_the_long_locations_of_all_tables_in_memory(monkeypatch, tmp_path, where):
+    """The table with the most of them is refused: others are not in its place."""
+    monkeypatch.setattr("hivekeeper.commands.analyze_image.MOST_OF_LOCATIONS", 20_000)
+    find_places, held = image_analysis.find_places, []
+
+    def measure(defined, *more):
+        places = find_places(defined, *more)
+        held.append(sum(map(len, (*places.units, *places.tables))))
+        return places
+
+    monkeypatch.setattr(image_analysis, "find_places", measure)
+    world = World()
+    for number, partitions in enumerate((2, 9, 3)):
+        table = a_table(["dt"], name=f"t{number}", location=f"hdfs://nn/warehouse/sales.db/t{number}")
+        world.add_table(table, {})
+        top = table.location if where == "inside" else f"hdfs://nn/elsewhere/{number}"
+        for at in range(partitions):
+            world.catalog.add_partition(table.full_name, a_partition(f"dt={at}", f"{top}/{at}/{'x' * 3000}"))
+    result = run(from_an_image(tmp_path), world)
+    assert max(held) < 20_000
+    codes = [table.problem.code if table.problem else None for table in result.tables]
+    assert codes == [None, Code.UNREADABLE_DEFINITION, None]
+    assert result.code is Exit.DONE
 
 
 def test_backups_and_logs_hold_no_long_locations_of_all_tables():
