@@ -54,8 +54,9 @@ class Census:
     _closed: Sequence[str] = ()
     _partitions: Sequence[PartitionInside] = field(default_factory=list)
     _partitions_ms: Optional[float] = None
-    # Tables that are, or whose partitions are, more than can be read, or refused, or let each request fail.
+    # Tables that are, or whose partitions are, more than can be read, or refused; and those whose partitions let each request fail.
     _unread: List[Table] = field(default_factory=list)
+    _failing: Sequence[Table] = ()
     # Why no partition of any table can be read, which asking again soon would not change.
     _refusal: Optional[MetastoreUnavailable] = None
 
@@ -78,8 +79,9 @@ class Census:
     def partitions_inside(self, top: str, own: Sequence[str], database: str) -> List[NamedPlace]:
         """The directories of all partitions below a directory, named `database.table/partition`; but not of backup tables of `own`.
 
-        A table of the same database that cannot be read may lie, or have its partitions, all over it. One of another database is not asked
-        to: else anybody could keep everybody's old files for ever.
+        A table of the same database that cannot be read may lie, or have its partitions, all over it. One of another database, of which the
+        metastore refuses the partitions, is not asked to: else anybody could keep everybody's old files for ever. One at which it fails is:
+        that may be no more than a bad hour.
         """
         if self._is_old(self._partitions_ms, MOST_AGE_OF_PARTITIONS_MS):
             self._read_partitions()
@@ -89,7 +91,8 @@ class Census:
         others = (one for one in self._partitions if one.backup_of not in own)
         shown = ((one, as_shown(self.cluster.files, one.location, top)) for one in others)
         found = [(one.name, place) for one, place in shown if _is_shown(place, top, is_of_database=one.database == database)]
-        unread = (table.full_name for table in self._unread if table.database == database and table.backup_of not in own)
+        near = (table for table in self._unread if table.database == database and table.backup_of not in own)
+        unread = dict.fromkeys(table.full_name for table in (*near, *self._failing))
         return [*found, *((f"{name}/(which cannot be read)", top) for name in unread)]
 
     def _is_old(self, read_ms: Optional[float], most_ms: int) -> bool:
@@ -133,7 +136,7 @@ class Census:
     def _read_partitions(self) -> None:
         """Read the partitions of all tables. A refusal of them all is kept too: not every leftover waits minutes for it."""
         found: List[PartitionInside] = []
-        self._unread, self._refusal = [table for table in self.tables() if table.unreadable], None
+        self._unread, self._failing, self._refusal = [table for table in self.tables() if table.unreadable], (), None
         partitioned = [table for table in self.tables() if table.partitioned]
         refused = self._read_all(partitioned, found)
         # What refused them may have passed meanwhile. What concerns one table alone, such as its rights, stays.
@@ -145,6 +148,7 @@ class Census:
                 return
             log.warning("step=read-partitions refused tables=%d table=%s reason=%r", count, first.log_field, str(why))
         self._unread += [table for table, _ in refused]
+        self._failing = [table for table, error in refused if not isinstance(error, MetastoreRefused)]
         self._partitions = self._qualified(found)
 
     def _read_all(self, tables: Sequence[Table], found: List[PartitionInside]) -> List[Tuple[Table, MetastoreUnavailable]]:

@@ -58,7 +58,7 @@ def _find_interrupted(cluster: Cluster, table: Table, control: ControlPaths, tru
         ownership.require_own_records(cluster, table, control, trusted)
         directories = store.find_runs(cluster.files, control)
     except (NeedsInvestigation, NoPermission) as error:
-        log.info("table=%s step=find-records failed reason=%r", table.full_name, str(error))
+        log.info("table=%s step=find-records failed reason=%r", table.log_field, str(error))
         return None
     with suppress(HivekeeperError, NoPermission):
         directories = run_directory.find_unfinished(cluster, control)

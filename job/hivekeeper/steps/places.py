@@ -167,7 +167,7 @@ def is_alone(run: Run, unit: PlannedUnit) -> bool:
             table, why = _find_table(run, anew=False)
             known.alone = frozenset() if table is None or why else find_alone(run.cluster, table)
         except (MetastoreUnavailable, Refused) as error:
-            log.warning("table=%s step=find-shared failed reason=%r", run.table.full_name, str(error))
+            log.warning("table=%s step=find-shared failed reason=%r", run.table.log_field, str(error))
             known.alone = frozenset()
         known.alone_until_ms = usable_until(clock, began_ms)
     return unit.live in known.alone
