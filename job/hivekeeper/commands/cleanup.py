@@ -41,12 +41,15 @@ def clean_up(context: Context) -> CommandResult:
     return per_table.run_on_tables(context, CLEANUP, partial(clean_up_table, census=census))
 
 
-def clean_up_table(context: Context, table: Table, census: Optional[Census] = None) -> TableOutcome:
-    """`census`: of all tables, to let go also of the backups of other tables that lay here and are gone."""
+def clean_up_table(context: Context, table: Table, census: Optional[Census] = None, is_observed: bool = False) -> TableOutcome:
+    """`census`: of all tables, to let go also of the backups of other tables that lay here and are gone. `is_observed`: by the command that
+    this cleanup follows.
+    """
     cluster, settings = context.cluster, context.settings_for(table.full_name)
     table, control = find_control(cluster, table, settings)
     if control is None:
-        refuse_left_elsewhere(context, table)
+        if not is_observed:
+            refuse_left_elsewhere(context, table)
         return TableOutcome(table.full_name)
     if context.dry_run:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)

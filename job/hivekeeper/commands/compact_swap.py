@@ -49,7 +49,7 @@ def _compact_and_clean_up(cleaned: per_table.Outcomes, context: Context, table: 
     if not _is_cleanup_wanted(outcome):
         return outcome
     if not settings.cleanup_beside or context.dry_run:
-        return _with_cleanup(outcome, _clean_up(context, table, clean_up_table))
+        return _with_cleanup(outcome, _clean_up(context, table, partial(clean_up_table, is_observed=True)))
 
     context.cluster.beside.add(partial(_clean_up_later, cleaned, context, table.bare()))
     return outcome
@@ -78,7 +78,7 @@ def _clean_up_later(cleaned: per_table.Outcomes, context: Context, bare: Table) 
         table = require_readable(context.cluster.metastore.tables(bare.database, [bare.name]).get(bare.name))
         if table is None or (table.create_time, table.location) != (bare.create_time, bare.location):
             return TableOutcome(bare.full_name)
-        return clean_up_table(context, table)
+        return clean_up_table(context, table, is_observed=True)
 
     own = replace(context.cluster, log_entries={}, spent={}, orphans={})
     cleaned.add(replace(_clean_up(replace(context, cluster=own), bare, clean_up), spent=own.spent))

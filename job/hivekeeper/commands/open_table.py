@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
@@ -121,7 +121,10 @@ def refuse_left_elsewhere(context: Context, table: Table) -> None:
     its partitions. Only of a table that was named: those of all tables would be asked for, most of which no run has ever changed.
     """
     if context.selection.named and table.partitioned:
-        refuse_where_it_was(context.cluster, table, find_lives(context.cluster, table).values(), context.settings_for(table.full_name))
+        # Of a table with more partitions than can be read nothing is known, as of one that was not named.
+        with suppress(Refused):
+            lives = find_lives(context.cluster, table).values()
+            refuse_where_it_was(context.cluster, table, lives, context.settings_for(table.full_name))
 
 
 def refuse_where_it_was(cluster: Cluster, table: Table, lives: Iterable[str], settings: Settings) -> None:

@@ -239,24 +239,25 @@ def is_inside(table: Table, unit: Unit) -> bool:
 
 
 def find_former_places(table: Table, lives: Iterable[str]) -> Tuple[str, ...]:
-    """Where the table may have been before its location was set elsewhere, which moves no partition: the directories around partitions
-    outside its own, on its server. Not those that have the names of partitions; and no more than MOST_FORMER_PLACES.
+    """Where the table may have been before its location was set elsewhere, which moves no partition: the directories in which partitions
+    outside its own lie as Hive makes them (`dt=1/hour=2`), on its server. No more than MOST_FORMER_PLACES.
     """
-    server, columns = names.server_of(table.location), {column.name.lower() for column in table.partition_columns}
+    server, columns = names.server_of(table.location), [column.name.lower() for column in table.partition_columns]
     found: Dict[str, None] = {}
     for live in lives:
         if live == table.location or is_below(live, table.location) or names.server_of(live) != server:
             continue
         place = live
-        for _ in range(MOST_LEVELS):
-            place = names.parent(place)
-            if len(place) <= len(server) or place in found:
-                break
-            if len(found) == MOST_FORMER_PLACES:
-                return tuple(found)
+        for column in reversed(columns):
             name, is_named, _ = names.base(place).partition("=")
-            if not is_named or name.lower() not in columns:
+            if not is_named or name.lower() != column:
+                break
+            place = names.parent(place)
+        else:
+            if len(place) > len(server) and place != table.location:
                 found[place] = None
+        if len(found) == MOST_FORMER_PLACES:
+            break
     return tuple(found)
 
 

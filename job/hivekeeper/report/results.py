@@ -67,8 +67,9 @@ class UnitOutcome:
         if why and any(unit.why != why for unit in units):
             why = Reason(why.code, why.code.meaning, why.code.advice)
         gaps = [unit.gap_ms for unit in units if unit.gap_ms is not None]
+        number = count_units(units)
         return cls(
-            "",
+            units[0].name if number == 1 else "",
             outcome,
             sum(unit.files_before for unit in units),
             sum(unit.bytes_before for unit in units),
@@ -78,7 +79,7 @@ class UnitOutcome:
             max(gaps, default=None),
             why=why,
             more_late=sum(unit.late_count for unit in units),
-            units=sum(unit.units for unit in units),
+            units=number,
         )
 
     @property
@@ -317,6 +318,9 @@ class TableOutcome:
         """
         kept = {at for at, (_, is_spared) in enumerate(spare_astray(self.units)) if is_spared}
         kept.update(nsmallest(most, range(len(self.units)), lambda at: SEVERITY.index(self.units[at].exit)))
+        # One whose files are joined has several outcomes.
+        whole = {self.units[at].name for at in kept}
+        kept.update(at for at, unit in enumerate(self.units) if unit.name in whole and unit.units == 1)
         alike: Dict[Tuple[Outcome, Optional[Code]], List[UnitOutcome]] = {}
         for at, unit in enumerate(self.units):
             if at not in kept:

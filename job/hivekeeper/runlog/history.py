@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Digest
@@ -192,9 +192,11 @@ class History:
             found.setdefault(effect.partition, []).append(effect)
         return found
 
-    def find_files(self, partition: str) -> Iterator[ManifestFile]:
-        """Files that a unit has had, as far as the log still has them."""
-        return (file for effect in self.by_partition.get(partition, ()) for file in (*effect.before, *effect.after))
+    def find_files(self, partition: str) -> Optional[Tuple[ManifestFile, ...]]:
+        """The files that a unit has had; None if the log does not have them all any more."""
+        effects = self.by_partition.get(partition, ())
+        known = tuple(file for effect in effects for file in (*effect.before, *effect.after))
+        return known if all(effect.whole for effect in effects) else None
 
     @property
     def table_id(self) -> str:

@@ -85,9 +85,10 @@ class Earlier:
         return store.list_log(self._cluster.files, self._control).entries
 
     def find(self, unit: str) -> Optional[Late]:
-        """None if the unit was not away, or the entry has expired."""
+        """None if the unit was not away, if the entry has expired, or if not all files that the unit has had are known any more."""
         effect = self._history.away.get(unit)
         entry = None if effect is None else self._entries.get(effect.version)
-        if effect is None or entry is None:
+        had = self._history.find_files(unit)
+        if effect is None or entry is None or had is None:
             return None
-        return Late(entry, tuple(self._history.find_files(unit)), {file.name: file.length for file in effect.after})
+        return Late(entry, had, {file.name: file.length for file in effect.after})

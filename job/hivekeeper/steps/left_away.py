@@ -18,6 +18,7 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.ports import Cluster, NoPermission, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
+from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import identity, ownership, run_directory
 from hivekeeper.steps.observe import ask_where_allowed
 
@@ -57,14 +58,18 @@ def _find_interrupted(cluster: Cluster, table: Table, control: ControlPaths, tru
     try:
         ownership.require_own_records(cluster, table, control, trusted)
         directories = store.find_runs(cluster.files, control)
-    except (NeedsInvestigation, NoPermission) as error:
+    except (NeedsInvestigation, NoPermission, SourceMissing) as error:
         log.info("table=%s step=find-records failed reason=%r", table.log_field, str(error))
         return None
     with suppress(HivekeeperError, NoPermission):
         directories = run_directory.find_unfinished(cluster, control)
     for directory in directories:
         with suppress(HivekeeperError, NoPermission, SourceMissing):
-            plan = store.read_plan(cluster, replace(table, location=control.home), control.run(directory))
-            if plan and identity.is_about(cluster, table, plan.table) and has_taken_away(cluster, control, [directory]):
+            plan = _read_plan(cluster, table, control, directory) if has_taken_away(cluster, control, [directory]) else None
+            if plan and identity.is_about(cluster, table, plan.table):
                 return plan.run
     return None
+
+
+def _read_plan(cluster: Cluster, table: Table, control: ControlPaths, directory: str) -> Optional[RunPlan]:
+    return store.read_plan(cluster, replace(table, location=control.home), control.run(directory))

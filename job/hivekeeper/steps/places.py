@@ -26,6 +26,8 @@ from hivekeeper.steps.whereabouts import usable_until
 
 log = logging.getLogger(__name__)
 
+# To read all partitions for each of many units that have a directory.
+QUICK_MS = 100
 
 WHERE_UNKNOWN = Reason(Code.MOVED, "the metastore has no partition of this name any more, and did not tell all of them: was it renamed?")
 
@@ -155,22 +157,24 @@ def find_at(run: Run, former: PlannedUnit, place: str) -> Optional[Unit]:
 
 
 def is_alone(run: Run, unit: PlannedUnit) -> bool:
-    """Whether no other partition lies in a unit's directory, or around it, so that all that is in it is the unit's; not if nobody can tell.
-    May be known only a minute later, because all partitions are read for that.
+    """Whether no other partition lies in a unit's directory, or around it, so that all that is in it is the unit's; not if nobody can tell,
+    nor if all partitions were read a minute ago: one may have come since, and to read them again for each unit may take all night.
     """
     if not run.table.partitioned:
         return True
     known, clock = run.whereabouts, run.cluster.clock
     began_ms = clock.monotonic_ms()
-    if began_ms > known.alone_until_ms:
-        try:
-            table, why = _find_table(run, anew=False)
-            known.alone = frozenset() if table is None or why else find_alone(run.cluster, table)
-        except (MetastoreUnavailable, Refused) as error:
-            log.warning("table=%s step=find-shared failed reason=%r", run.table.log_field, str(error))
-            known.alone = frozenset()
-        known.alone_until_ms = usable_until(clock, began_ms)
-    return unit.live in known.alone
+    if began_ms <= known.not_alone_until_ms:
+        return False
+    try:
+        table, why = _find_table(run, anew=False)
+        alone = frozenset() if table is None or why else find_alone(run.cluster, table)
+    except (MetastoreUnavailable, Refused) as error:
+        log.warning("table=%s step=find-shared failed reason=%r", run.table.log_field, str(error))
+        alone = frozenset()
+    if clock.monotonic_ms() - began_ms > QUICK_MS:
+        known.not_alone_until_ms = usable_until(clock, began_ms)
+    return unit.live in alone
 
 
 def is_left(run: Run, unit: PlannedUnit) -> bool:

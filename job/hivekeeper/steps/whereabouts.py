@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Dict, FrozenSet, Mapping, Optional, Tuple
+from typing import Dict, Mapping, Optional, Tuple
 
 from hivekeeper.model import Partition
 from hivekeeper.ports import Clock, Files, FilesUnavailable, NoPermission
@@ -22,9 +22,8 @@ class Whereabouts:
     """What a run has found out about things that may have been moved. All of it is only a hint where to look: whoever may write to a table
     can move thousands of its files, and each of them again meanwhile.
 
-    `former`: by id the paths of all that a run may have to look for. `partitions`: by their directories; `alone`: those
-    directories that no partitions share; `new_names`: those that its table
-    may have by now. What was found may be used until a time.
+    `former`: by id the paths of all that a run may have to look for. `partitions`: by their directories; `new_names`: those that its table
+    may have by now. What was found may be used until a time; until `not_alone_until_ms` no unit counts as alone in its directory.
     """
 
     most_ms: float = MOST_MS
@@ -35,8 +34,7 @@ class Whereabouts:
     paths_until_ms: float = -math.inf
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     partitions_until_ms: float = -math.inf
-    alone: FrozenSet[str] = frozenset()
-    alone_until_ms: float = -math.inf
+    not_alone_until_ms: float = -math.inf
     new_names: Tuple[str, ...] = ()
     new_names_until_ms: float = -math.inf
 

@@ -19,6 +19,7 @@ from support.desk import desk_by, outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import at, rename_partition, survive
+from support.leftovers import DAY_MS
 
 
 @pytest.fixture(params=["compact", "rollback"])
@@ -45,6 +46,11 @@ def copy_to(desk, place, unit="dt=1"):
 def keep_copies(desk):
     """Of files that lie aside already: `hdfs dfs -mv` brings them all at once."""
     desk.world.files.writer.rename_into("hdfs://nn/aside", f"{desk.live('dt=1')}/before_reload")
+
+
+def pass_days(desk, days):
+    desk.world.files.namespace.advance(days * DAY_MS)
+    desk.world.clock.elapsed_ms += days * DAY_MS
 
 
 def leaves(desk):
@@ -289,4 +295,22 @@ def test_a_join_that_is_put_back_was_never_away(monkeypatch):
     )
     assert outcomes(desk.compact())["dt=1"] == "put-back"
     desk.recover()
+    assert desk.world.rows_of(desk.table) == rows
+
+
+@pytest.mark.parametrize("is_cleaned", [True, False])
+@pytest.mark.parametrize("later", ["compact", "recover"])
+def test_old_copies_that_are_moved_in_when_the_log_has_forgotten_the_old_files(is_cleaned, later):
+    """They are older than the log entry, and `hdfs dfs -mv /aside LIVE` moves them into it."""
+    desk = desk_by(["dt"])
+    copy_to(desk, "hdfs://nn/aside")
+    desk.compact()
+    rows = desk.world.rows_of(desk.table)
+    pass_days(desk, 40)
+    if is_cleaned:
+        desk.cleanup()
+        assert desk.log().standing == ()
+    keep_copies(desk)
+    pass_days(desk, 2)
+    getattr(desk, later)()
     assert desk.world.rows_of(desk.table) == rows

@@ -19,7 +19,7 @@ from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import document, properties, screen
-from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome, count_units
 from hivekeeper.runlog.outcomes import MOST_ASTRAY, Outcome
 from support.builders import a_partition, a_table
 from support.contexts import a_context
@@ -143,3 +143,12 @@ def test_the_catalogue_keeps_what_it_knows_of_a_table_whose_units_are_not_all_he
     (row,) = rows.rows_of(RUNS, result, short, Actor("etl", "edge", ""), Level.of("partition"))
     assert row[list(RUNS.columns).index("files")] is None
     json.dumps(document.build(result))
+
+
+def test_a_unit_whose_files_are_joined_counts_once_whether_it_is_kept_or_not():
+    """It has an outcome for each new file."""
+    units = [UnitOutcome(f"dt={at}", Outcome.SWAPPED, 3, 30, 1, 30, rows=3, exchange="files") for at in range(50) for _ in range(3)]
+    for most in (0, 20, 49):
+        short = TableOutcome("sales.t", units=tuple(units)).without_units(most)
+        assert count_units(short.units) == 50
+        assert sum(unit.files_before for unit in short.units) == 450

@@ -342,6 +342,15 @@ def test_a_table_with_nothing_to_do_costs_few_calls():
     assert sum(calls.values()) < 10 * 26, calls
 
 
+def test_all_partitions_are_read_once_by_a_command_that_finds_nothing_to_do_and_cleans_up():
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [200 * 2**20]})
+    desk = Desk(world, cleanup_after=True)
+    calls, world.cluster = counted_cluster(world)
+    assert desk.compact().code is Exit.DONE
+    assert calls["partitions"] == 1
+
+
 def test_what_lies_beside_the_tables_of_a_database_is_listed_once():
     world = World()
     for number in range(20):
