@@ -123,7 +123,7 @@ def test_rules_that_contradict_each_other_are_refused_before_the_table_is_touche
 
 
 def test_a_cleanup_that_fails_is_told_and_leaves_the_compaction_as_it_is(desk, monkeypatch):
-    def fail(_context, _table):
+    def fail(_context, _table, **_):
         raise MetastoreUnavailable("timeout")
 
     monkeypatch.setattr(compact_swap, "clean_up_table", fail)
@@ -140,7 +140,7 @@ def test_a_cleanup_that_fails_is_told_and_leaves_the_compaction_as_it_is(desk, m
 def test_a_cleanup_that_is_refused_does_not_hide_a_unit_that_was_not_compacted(desk, monkeypatch):
     """Over a database a refused table is left alone without an error."""
 
-    def refuse(_context, _table):
+    def refuse(_context, _table, **_):
         raise Refused("another table has files here", code=Code.SHARED_DIRECTORY, next="move it")
 
     def fail(_batch):
@@ -170,7 +170,7 @@ def test_it_makes_room_where_there_is_none_to_compact(desk):
 
 @pytest.mark.parametrize("beside", [False, True])
 def test_what_it_finds_is_told_although_there_was_no_room_to_compact(desk, monkeypatch, beside):
-    def investigate(_context, _table):
+    def investigate(_context, _table, **_):
         raise NeedsInvestigation("a part of its backup was deleted", code=Code.BACKUP_HALF_DELETED, next="compare")
 
     a_night(desk, 1)
@@ -327,10 +327,10 @@ def test_a_cleanup_that_fails_beside_is_told_with_its_own_table(monkeypatch):
     world, settings = two_tables(cleanup_beside=True)
     clean_up_table = compact_swap.clean_up_table
 
-    def fail(context, table):
+    def fail(context, table, **more):
         if table.name == "events":
             raise MetastoreUnavailable("timeout")
-        return clean_up_table(context, table)
+        return clean_up_table(context, table, **more)
 
     monkeypatch.setattr(compact_swap, "clean_up_table", fail)
     first, second = run_both(world, settings).tables
