@@ -171,12 +171,18 @@ public class Attributes {
     return fs instanceof DistributedFileSystem && status.hasAcl() ? aclAt(fs, status.getPath()) : Collections.<String>emptyList();
   }
 
-  /** Raises AccessControlException for one that is too long to be kept for each of many: nobody can say then who may read. */
+  /**
+   * Raises AccessControlException for one that is too long to be kept for each of many, and where a name says another entry in what is read
+   * of it later (AclEntry.parseAclSpec), as HDFS takes any name: nobody can say then who may do what.
+   */
   private static List<String> aclAt(FileSystem fs, Path path) throws IOException {
     AclStatus found = fs.getAclStatus(path);
     List<String> printed = new ArrayList<String>();
     int left = MOST_ACL;
     for (AclEntry entry : AclUtil.getAclFromPermAndEntries(found.getPermission(), found.getEntries())) {
+      if (entry.getName() != null && (entry.getName().contains(",") || entry.getName().contains(":"))) {
+        throw new AccessControlException(path + ": its ACL has an entry that names no user or group");
+      }
       printed.add(entry.toString());
       left -= entry.toString().length();
     }

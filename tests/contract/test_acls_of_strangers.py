@@ -1,4 +1,4 @@
-"""ACLs with long names: whoever may write to a table gives them to its directories and files. HDFS bounds only the number of entries."""
+"""ACLs with odd names: whoever may write to a table gives them to its directories and files. HDFS bounds only the number of entries."""
 
 from __future__ import annotations
 
@@ -47,3 +47,21 @@ def test_an_acl_that_is_too_long_to_be_kept_for_many_is_not_read(hdfs, gateway, 
     for read in reads:
         with pytest.raises(NoPermission, match=r"closed.*its ACL has more than 8192 characters"):
             read()
+
+
+@pytest.mark.parametrize("name", ["mallory:rwx,user:nobody", "mallory:rwx,mask::rwx,user:nobody", "a,b", "a:b"])
+@pytest.mark.parametrize("part", ["directory", "file"])
+def test_nor_is_one_with_a_name_that_says_another_entry(hdfs, gateway, part, name):
+    """What is made for the table, its control directory among it, would be open to `mallory`: the text of an ACL is read again there."""
+    top = hdfs.path("crafted")
+    hdfs.writer.make_directory(top)
+    hdfs.writer.add(f"{top}/a", "x")
+    jvm = gateway.jvm
+    place = jvm.org.apache.hadoop.fs.Path(top if part == "directory" else f"{top}/a")
+    entries = jvm.org.apache.hadoop.fs.permission.AclEntry.parseAclSpec("user::rwx,group::r-x,other::---,mask::r-x,user:x:r-x", True)
+    kinds = jvm.org.apache.hadoop.fs.permission
+    entry = kinds.AclEntry.Builder().setScope(kinds.AclEntryScope.ACCESS).setType(kinds.AclEntryType.USER).setName(name)
+    entries.add(entry.setPermission(kinds.FsAction.READ_EXECUTE).build())
+    place.getFileSystem(gateway.hadoop_conf).setAcl(place, entries)
+    with pytest.raises(NoPermission, match="an entry that names no user or group"):
+        hdfs.files.attributes([top])
