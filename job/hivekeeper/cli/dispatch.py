@@ -85,7 +85,7 @@ def examine(
 def run_analyze(context: Context, config: Config, parsed: argparse.Namespace) -> CommandResult:
     if parsed.fsimage is not None:
         return analyze_image.analyze_image(context, parsed.fsimage, output_files.is_remote(parsed.fsimage))
-    return analyze.analyze(context, catalogue.open_catalogue(context, config.catalogue, config.trusted_owners) if parsed.changed else None)
+    return analyze.analyze(context, catalogue.open_known(context, config.catalogue, config.trusted_owners) if parsed.changed else None)
 
 
 COMMANDS: Mapping[str, Callable[[Context, argparse.Namespace], CommandResult]] = {

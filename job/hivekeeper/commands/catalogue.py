@@ -19,6 +19,7 @@ from hivekeeper.errors import UsageError
 from hivekeeper.model import Selection
 from hivekeeper.names import RUN
 from hivekeeper.ports import Cluster, Row
+from hivekeeper.reasons import Code
 from hivekeeper.report.results import CatalogueAnswer, CommandResult
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,17 @@ class Request:
 
 def open_catalogue(context: Context, settings: CatalogueSettings, trusted: Tuple[str, ...]) -> Catalogue:
     return Catalogue.open(context.cluster, settings, context.run, trusted)
+
+
+def open_known(context: Context, settings: CatalogueSettings, trusted: Tuple[str, ...]) -> Optional[Catalogue]:
+    """The same for what is known of tables; None if another table claims its place, as anybody's can, which must not end a command."""
+    try:
+        return open_catalogue(context, settings, trusted)
+    except UsageError as error:
+        if error.reason.code is not Code.CATALOGUE_PLACE:
+            raise
+        log.warning("step=catalogue failed reason=%r", f"{error}; the command goes on as if nothing was known")
+        return None
 
 
 def run_catalogue(context: Context, settings: CatalogueSettings, trusted: Tuple[str, ...], request: Request) -> CommandResult:

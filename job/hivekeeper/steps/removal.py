@@ -143,13 +143,16 @@ def delete_records(files: Files, aside: Aside) -> None:
 
 
 def find_removed(files: Files, control: ControlPaths, known: Dict[str, List[ControlPaths]]) -> List[ControlPaths]:
-    """What killed runs have set aside of a control directory and have not deleted. `known`: of all tables, by the directory they are in.
+    """What killed runs have set aside of a control directory and have not deleted. `known`: of the tables in the directory that was listed
+    last.
 
-    Each unpartitioned table of a database has its control directory in the same one, so that it is listed only once.
+    Each unpartitioned table of a database has its control directory in the same one, so that it is listed only once. No more than one is
+    kept: whoever may write to tables can fill each of them.
     """
     beside = names.parent(control.top)
     if beside not in known:
         hidden = files.look_hidden([beside], MOST_BESIDE)[beside].entries
+        known.clear()
         known[beside] = [ControlPaths(entry.path) for entry in hidden if entry.is_dir and ControlPaths.of_removed(entry.path)]
     return [removed for removed in known[beside] if ControlPaths.of_removed(removed.top) == control]
 

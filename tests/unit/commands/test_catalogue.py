@@ -765,8 +765,18 @@ def analyze_changed(world, run="20260202t000000z-0000", settings=SETTINGS, rules
     cluster = replace(world.cluster, files=files)
     selected = Selection(**(selection or {"tables": ("sales.events",)}))
     context = a_context(cluster, selected, run, rules)
-    result = analyze.analyze(context, catalogue.open_catalogue(context, settings, ()))
+    result = analyze.analyze(context, catalogue.open_known(context, settings, ()))
     return sorted(files.listed), result
+
+
+def test_a_table_that_claims_the_place_of_the_catalogue_ends_no_analysis(compacted, caplog):
+    compacted.catalog.add_table(replace(a_table(name="mine", location=ROOT, create_time=7), database="mallory"))
+    compacted.cluster = compacted.another_process()
+    _, found = analyze_changed(compacted)
+    assert (found.code, found.tables[0].observed.unchanged) == (Exit.DONE, 0)
+    assert "step=catalogue failed" in caplog.text
+    with pytest.raises(UsageError, match="mallory.mine"):
+        ask(compacted, Request("show"))
 
 
 def judged(result):

@@ -15,6 +15,7 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
+from hivekeeper.steps import removal
 from support import joined_desk
 from support.builders import a_table
 from support.contexts import a_context
@@ -464,3 +465,22 @@ def test_a_run_that_joined_files_while_a_forget_had_lost_the_lock_keeps_its_log(
     result = desk.forget()
     assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.UNKNOWN_FILES)
     assert desk.rollback().code is Exit.DONE
+
+
+def test_what_lies_beside_the_tables_is_not_kept_of_all_of_them(monkeypatch):
+    """Whoever may write to a table can put two hundred thousand names there."""
+    world, known, find = World(), [], removal.find_removed
+    for number in range(10):
+        table = a_table(["dt"], name=f"t{number}", location=f"hdfs://nn/home/t{number}", create_time=number + 1)
+        world.add_table(table, {"dt=1": [1000]})
+        for nth in range(30):
+            world.files.writer.make_directory(f"{table.location}/.hivekeeper.removed-20260101t0203{nth:02}z-0000")
+
+    def see(files, control, of_all):
+        known.append(of_all)
+        return find(files, control, of_all)
+
+    monkeypatch.setattr(removal, "find_removed", see)
+    forget(a_context(world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000"))
+    assert len(known) == 10
+    assert sum(map(len, known[-1].values())) == 30
