@@ -214,8 +214,8 @@ class RealWorld:
         elif layout == "sorted":
             stored.getSd().setSortCols(java.ArrayList([api.Order("id", 1)]))
         else:
-            values = java.ArrayList([java.ArrayList(["x"])])
-            stored.getSd().setSkewedInfo(api.SkewedInfo(java.ArrayList(["v"]), values, java.HashMap()))
+            names_of, values = (["v"], [java.ArrayList(["x"])]) if layout else ([], [])
+            stored.getSd().setSkewedInfo(api.SkewedInfo(java.ArrayList(names_of), java.ArrayList(values), java.HashMap()))
         self.client.alter_partition(table.database, table.name, stored, self._keep_statistics())
 
     def hand_over(self, table: Table, change: str) -> None:
@@ -311,6 +311,8 @@ def test_a_partition_says_what_its_own_definition_promises_of_its_files(world):
     named = world.metastore.partitions_named(table, list(layouts))
     assert {name: one.storage.layout for name, one in named.items()} == layouts
     assert world.metastore.tables(table.database, [table.name])[table.name].buckets <= 0
+    # A metastore 3.1 on PostgreSQL cannot drop a table with such a partition (SKEWED_STRING_LIST_VALUES.STRING_LIST_ID, not quoted).
+    world.promise(table, "dt=d", "")
 
 
 # ---- definitions that are too large
