@@ -391,11 +391,11 @@ def heavy_partitions(table: Table) -> Refused:
     )
 
 
-def local_table(path: str) -> Refused:
+def local_table(what: str) -> Refused:
     return Refused(
-        f"{path}: it is on the local file system of this machine, and the tables of this cluster are not",
+        f"{what}: it is on the local file system of this machine, and the tables of this cluster are not",
         code=Code.LOCAL_TABLE,
-        state="nothing there was looked at",
+        state="nothing was changed",
         next="leave this table out, and find out who gave it this location",
     )
 

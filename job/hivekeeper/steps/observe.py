@@ -63,7 +63,7 @@ def qualify_table(files: Files, table: Table) -> Table:
     location = files.qualify(table.location) if table.location else ""
     if location and files.is_foreign(location):
         if location.startswith("file:"):
-            raise local_table(location)
+            raise local_table(f"{table.full_name}: {location}")
         raise Refused(
             f"{table.full_name}: its location ({location}) is on a server that is not configured here",
             code=Code.FOREIGN_SERVER,

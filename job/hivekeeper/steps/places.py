@@ -26,7 +26,7 @@ from hivekeeper.steps.whereabouts import usable_until
 
 log = logging.getLogger(__name__)
 
-# To read all partitions for each of many units that have a directory.
+# If all partitions can be read that fast, they are read again for each of many units that have a directory.
 QUICK_MS = 100
 
 WHERE_UNKNOWN = Reason(Code.MOVED, "the metastore has no partition of this name any more, and did not tell all of them: was it renamed?")

@@ -355,8 +355,7 @@ def lift_leftovers(
     """Move up directories that a committer at work during an earlier swap has renamed into live; returns the units concerned.
 
     Only in units that a run has swapped before: they had no sub-directory then. None in one that is not alone in its directory: it may be
-    another partition's own. Of all units together as much as of one: nothing can stop
-    the command meanwhile.
+    another partition's own. Of all units together as much as of one: nothing can stop the command meanwhile.
     """
     lifted, room, earlier = [], arrivals.MOST_LIFTED, lateness.Earlier(cluster, control, history)
     alone: Optional[Container[str]] = None
