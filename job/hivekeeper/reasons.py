@@ -353,6 +353,12 @@ class Code(Coded):
     )
     KEEPS_CHANGING = Topic.RUN, None, "the unit keeps changing, or the file system is too slow for the check", "run again when it is quiet"
     REPLACED_AFTER = Topic.RUN, None, "done, and somebody replaced the files before the run ended: theirs are live", "nothing"
+    LATE_DIRECTORY = (
+        Topic.RUN,
+        None,
+        "done or put back, and a directory is in the unit: a writer that met it away may have brought it, or somebody keeps a copy there",
+        "if its rows are nowhere else, move its files up, else move it away",
+    )
     RUN_ENDED = Topic.RUN, None, "the run was interrupted before this unit was exchanged", "run again"
     CALL_FAILED = Topic.RUN, None, "a call of the file system failed; live is as it was", "fix the cause, then run again"
     JOB_FAILED = (

@@ -267,8 +267,10 @@ def test_what_came_to_lives_place_in_the_gap_is_kept_when_a_rollback_is_put_back
     )
     result = undo(desk)
     desk.world.files.before_step = None
-    assert outcomes(result) == {"": "put-back"}
-    assert desk.world.rows_of(desk.table) == rows + Counter(["late", "nested"])
+    assert outcomes(result) == {"": "misplaced"}
+    assert f"{live}/attempt" in result.tables[0].units[0].why.what
+    assert desk.world.rows_of(desk.table) == rows + Counter(["late"])
+    assert f"{live}/attempt/nested.parquet" in desk.world.files.contents(live)
     require_tidy(desk)
 
 

@@ -87,10 +87,11 @@ def test_a_committer_in_the_gap_is_seen_by_the_recovery_of_a_killed_run_too(step
     assert world.rows_of("sales.events") == before + Counter(["task"])
 
 
-@pytest.mark.parametrize("later", [1, 2, 4])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_directory_renamed_whole_into_live_is_lifted(step, later):
-    """A writer finds live absent, and renames its directory to that name after we have put ours there."""
+def test_a_directory_renamed_whole_into_live_is_left_whole_by_all_that_come_later(step):
+    """A writer finds live absent, and renames its directory to that name after we have put ours there, and looked at it for the last time
+    (the interleavings have the moments before that).
+    """
     world = build("flat")
     before, live, writer = world.rows_of("sales.events"), live_of(world, ""), world.files.writer
     writer.add("hdfs://nn/private/insert/new.parquet", DataFile(("new",)), 10)
@@ -102,12 +103,16 @@ def test_a_directory_renamed_whole_into_live_is_lifted(step, later):
         else:
             writer.add(f"{live}/new.parquet", DataFile(("new",)), 10)
 
-    acts = {step: lambda: found.append(world.files.namespace.find(live) is None), step + later: move}
+    acts = {step: lambda: found.append(world.files.namespace.find(live) is None), step + 1: move}
     act_at(world, acts)
     compact(world, run_id(1))
-    result = finish(world, acts)
-    assert result.code is Exit.DONE
-    assert world.rows_of("sales.events") == before + Counter(["new"])
+    assert finish(world, acts).code is Exit.DONE
+    if step == PROMOTE:
+        assert world.rows_of("sales.events") == before
+        assert world.files.contents(live)[f"{live}/insert/new.parquet"] == DataFile(("new",))
+        assert compact(world, run_id(10)).code is Exit.REFUSED
+    else:
+        assert world.rows_of("sales.events") == before + Counter(["new"])
     require_tidy(world)
 
 

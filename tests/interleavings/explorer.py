@@ -541,6 +541,8 @@ def _perform_on_files(world: World, files: FakeFiles, number: int, call: Call) -
         return tuple(getattr(files, call.method)(*call.arguments))
     if call.method == "list":
         seen = files.look(call.arguments)[call.arguments[0]]
+        if call.arguments[0] == LIVE and ("nested",) in world.facts and any(entry.is_dir for entry in seen.entries):
+            world.facts.add(("met what is nested",))
         return seen.entries if seen.exists else None
     if call.method == "stat" and call.arguments[0] in ABOVE_LIVE:
         node = space.find(call.arguments[0])

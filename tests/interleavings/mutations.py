@@ -28,7 +28,6 @@ LOOK = "why = look_at_leaving(self.run, self.unit, checked, left)"
 LOOK_OF_RECOVERY = "why = manifests.judge(exchange.unit.manifest, picture.departed).why"
 OBJECTION = "why = checked.why or exchange.object_to(checked.incoming)"
 MACHINE, DIRECTORIES, JOINS = "steps/exchange.py", "steps/directory_exchange.py", "steps/concat_exchange.py"
-ARRIVALS = "steps/arrivals.py"
 
 MUTATIONS = {
     "the look after the first rename": Mutation(DIRECTORIES, LOOK, 'why = ""', "append slowly"),
@@ -62,12 +61,7 @@ MUTATIONS = {
     "setting aside what was recreated": Mutation(
         DIRECTORIES, "                set_aside(self.run, self.unit)\n", "                raise\n", "append"
     ),
-    "lifting a nested directory": Mutation(
-        ARRIVALS,
-        "    return {place: seen[place].entries for place in whole}\n",
-        "    return {}\n",
-        "committer beside",
-    ),
+    "telling of a nested directory": Mutation("steps/late_directories.py", "    if not committed:\n", "    if True:\n", "committer beside"),
     "the directory's time before its listing": Mutation(
         "runlog/manifests.py", "same = now.file_id == mark.file_id and", "same =", "overwrite directory"
     ),

@@ -13,6 +13,7 @@ from hivekeeper.runlog import checkpoint, strict
 from hivekeeper.runlog.checkpoint import Checkpoint
 from hivekeeper.runlog.entry_reader import read_entry
 from hivekeeper.runlog.history import LoggedRun
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.strict import UnreadableRecord
 from interleavings.runners import TABLE
 from interleavings.world import World
@@ -77,7 +78,8 @@ def judge_now(world: World) -> Iterator[str]:
     if world.exists(LIVE) and not shown and set(ORIGINAL) <= set(need) and any(seen[row] for row in need):
         yield "readers see late rows without the snapshot's" + (", in an outage" if ("killed",) in world.facts else "")
     yield from (f"a reader gets [{', '.join(fact[1])}]" for fact in world.facts if fact[0] == "read" and not is_right(fact[1]))
-    ended = [fact for fact in world.facts if fact[0] == "ended" and not (fact[2] is Exit.INVESTIGATE and ("moved",) in world.facts)]
+    may_investigate = bool({("moved",), ("nested",)} & world.facts)
+    ended = [fact for fact in world.facts if fact[0] == "ended" and not (fact[2] is Exit.INVESTIGATE and may_investigate)]
     yield from (f"{fact[1]} ends with {fact[2]}: {fact[3]}" for fact in ended)
 
 
@@ -90,7 +92,7 @@ def judge_end(world: World) -> Iterator[str]:
     seen, places = rows_in_live(world), find_places(world)
     for row in needed(world):
         # What cannot go back where a partition was moved is a backup, and the run says so.
-        if not seen[row] and not (("moved",) in world.facts and "retired" in places[row]):
+        if not seen[row] and not (("moved",) in world.facts and "retired" in places[row]) and not _is_nested_and_told(world, places[row]):
             yield f"{label(row)} is not in live but in {', '.join(sorted(places[row])) or 'nothing'}"
     if ("overwrote",) in world.facts:
         yield from (f"overwritten: {label(row)} is back" for row in sorted(seen) if ("may go", row) in world.facts)
@@ -111,12 +113,28 @@ def judge_end(world: World) -> Iterator[str]:
     yield from _judge_log(world)
 
 
+def _is_nested_and_told(world: World, places: Set[str]) -> bool:
+    """Whether a row is in a directory of live that a run has told of, or that none has met: the next compaction refuses the unit for it."""
+    if ("nested",) not in world.facts or not any(place.startswith("live/") for place in places):
+        return False
+    return ("met what is nested",) not in world.facts or any(
+        unit.outcome is Outcome.MISPLACED for run in _read_entries(world).values() for unit in run.units
+    )
+
+
+def _read_entries(world: World) -> Dict[int, LoggedRun]:
+    return {version: read_entry(file.content.splitlines(), version, path) for version, (path, file) in sorted(_list_log(world).items())}
+
+
+def _list_log(world: World) -> Dict[int, Tuple[str, Node]]:
+    numbered = [(names.log_version(names.base(path)), path, node) for path, node in world.files_below(LOG)]
+    return {number: (path, node) for number, path, node in numbered if number is not None}
+
+
 def _judge_log(world: World) -> Iterator[str]:
-    files = dict(world.files_below(LOG))
-    numbers = {path: names.log_version(names.base(path)) for path in files}
-    listed = {number: info(path, files[path]) for path, number in numbers.items() if number is not None}
-    entries = {version: read_entry(files[file.path].content.splitlines(), version, file.path) for version, file in sorted(listed.items())}
-    found, unusable = _read_checkpoints(files, listed)
+    listed = {number: info(path, node) for number, (path, node) in _list_log(world).items()}
+    entries = _read_entries(world)
+    found, unusable = _read_checkpoints(dict(world.files_below(LOG)), listed)
     yield from unusable
     for each in found:
         yield from _judge_checkpoint(each, entries)

@@ -57,9 +57,9 @@ def test_no_promise_is_broken_in_any_interleaving(name):
         assert f"`{WHEN.sub('', window)}" in PAGE, "a window stays open of which docs/swap.md does not tell"
 
 
-def test_a_committers_directory_beside_is_moved_up_whenever_it_comes():
-    """Unless a command is killed: what a recovery finds is told, and stays."""
-    explorer, first = begin(CONFIGURATIONS["committer beside"].limited(0))
+@pytest.mark.parametrize("name", ["committer beside", "rollback, committer beside"])
+def test_a_committers_directory_beside_is_moved_up_or_told_if_any_command_meets_it(name):
+    explorer, first = begin(CONFIGURATIONS[name].limited(1))
     found = explorer.explore(first)
     assert found.complete
     assert not found.failures

@@ -107,8 +107,11 @@ def rename_into(source: str, target: str) -> Step:
 
     def move(world: World) -> Any:
         there = world.namespace.find(target)
-        into = names.join(target, names.base(source)) if there is not None and there.is_dir else target
-        return world.namespace.rename(source, into)
+        if there is None or not there.is_dir:
+            return world.namespace.rename(source, target)
+        done = world.namespace.rename(source, names.join(target, names.base(source)))
+        world.facts.add(("nested",))
+        return done
 
     return f"rename {source} into {target}", attempt(move)
 

@@ -12,7 +12,7 @@ from hivekeeper import names
 from hivekeeper.commands import candidates, per_table, run_keys, selection
 from hivekeeper.commands.candidates import LeaveOut, Reader
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, hold_settled, lift_in_swapped, settle_unfit
+from hivekeeper.commands.open_table import find_control, hold_settled, settle_unfit
 from hivekeeper.config.settings import AT_ONCE, JOINED, Settings
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import FileRowGroups, StageBatch, Table
@@ -31,10 +31,10 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan
-from hivekeeper.steps import attributes, backup_tables, finish, identity, ownership, places, run_directory, swap, table_lock
+from hivekeeper.steps import attributes, backup_tables, finish, identity, ownership, run_directory, swap, table_lock
 from hivekeeper.steps.fitness import FitnessOfTable
 from hivekeeper.steps.left_away import refuse_at_former_places
-from hivekeeper.steps.observe import Wanted, find_tied, observe_table
+from hivekeeper.steps.observe import find_tied, observe_table
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.stage import Staged, Stager
 from hivekeeper.steps.timing import Step, timed
@@ -83,7 +83,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
         if answered is not None:
             return answered
         if observed is None or history.runs:
-            observed = observe_lifted(cluster, table, history, settings, wanted)
+            observed = observe_table(cluster, table, settings, wanted)
             refuse_at_former_places(cluster, observed.table, observed.former_places, settings.trusted_owners)
         else:
             # No run has worked on the table since it was observed; taking the lock created the control directory.
@@ -92,14 +92,6 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
             return per_table.refused(table, observed.reason, observed)
         history = identity.know_history(cluster, observed.table, history)
         return _compact_held(context, observed, history, settings, lock)
-
-
-def observe_lifted(cluster: Cluster, table: Table, history: History, settings: Settings, wanted: Optional[Wanted]) -> ObservedTable:
-    """Observe the table after moving up what a late committer left inside its units."""
-    observed = observe_table(cluster, table, settings, wanted)
-    if observed.reason is None and lift_in_swapped(cluster, observed, history):
-        observed = observe_table(cluster, table, settings, wanted)
-    return observed
 
 
 def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, run: RunId) -> TableOutcome:
@@ -233,7 +225,7 @@ def carry_out(context: Context, observed: ObservedTable, plan: CompactionPlan, s
         with timed(cluster, Step.RECORD):
             known = _begin(run, plan, settings, context.run_key)
         stager = Stager(run, plan, settings.owner, context.most_row_groups)
-        units, unasked = places.confirm(run, compact_batches(run, plan, known, settings, stager))
+        units, unasked = finish.confirm_units(run, compact_batches(run, plan, known, settings, stager))
     forms = plan.forms
     outcomes = tuple(_outcome(unit, plan, forms) for unit in units) + _outcomes_left(observed, plan)
     shown = known.backup_table if any(unit.exchanged for unit in units) else ""

@@ -13,14 +13,12 @@ from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import eligibility
-from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.ports import Cluster, FilesError, Lock, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code
-from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps import identity, left_away, orphans, ownership, places, run_directory, table_lock
 from hivekeeper.steps.observe import find_lives, find_overlap, qualify_table
-from hivekeeper.steps.recover import Settled, lift_leftovers, settle_runs
+from hivekeeper.steps.recover import Settled, settle_runs
 from hivekeeper.steps.table_lock import require_no_file
 from hivekeeper.steps.timing import Step, timed
 
@@ -179,15 +177,6 @@ def _refuse_misplaced(table: Table, settled: Sequence[Settled], then: str = "") 
             state="no row is lost, and the log says where they are; but readers may not see them. Nothing new was begun",
             next=f"{unit.why.next if unit.why else places.ADVICE}; then run again: {table.full_name}",
         )
-
-
-def lift_in_swapped(cluster: Cluster, observed: ObservedTable, history: History) -> bool:
-    """Repair units into which a late committer renamed its directory; returns whether there were any.
-
-    A unit that is unfit by definition may lie in a backup, or outside the table.
-    """
-    fit = [one for one in observed.units if eligibility.refuse_unit(observed.table, one.unit) is None or not one.name]
-    return bool(lift_leftovers(cluster, observed.table, observed.control, history, [(unit.unit, unit.snapshot) for unit in fit]))
 
 
 def count_outcomes(outcomes: Sequence[Outcome]) -> Dict[Outcome, int]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from hivekeeper.commands import per_table
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, hold_settled, lift_in_swapped, refuse_left_elsewhere
+from hivekeeper.commands.open_table import find_control, hold_settled, refuse_left_elsewhere, refuse_where_it_was
 from hivekeeper.model import Table
 from hivekeeper.report.results import CommandResult, TableOutcome
-from hivekeeper.runlog import store
-from hivekeeper.steps.left_away import refuse_at_former_places
-from hivekeeper.steps.observe import observe_table
+from hivekeeper.steps.observe import find_lives
 
 
 def recover(context: Context) -> CommandResult:
@@ -25,7 +23,7 @@ def recover_table(context: Context, table: Table) -> TableOutcome:
         refuse_left_elsewhere(context, table)
         return TableOutcome(table.full_name)
     with hold_settled(cluster, table, control, context.run, settings, every=True):
-        observed = observe_table(cluster, table, settings)
-        lift_in_swapped(cluster, observed, store.read_history(cluster, control))
-    refuse_at_former_places(cluster, observed.table, observed.former_places, settings.trusted_owners)
+        pass
+    if table.partitioned:
+        refuse_where_it_was(cluster, table, find_lives(cluster, table).values(), settings)
     return TableOutcome(table.full_name)

@@ -22,7 +22,7 @@ from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import ROLLBACK, PlannedUnit, RunPlan, absolute
-from hivekeeper.steps import finish, identity, ownership, places, run_directory, table_lock
+from hivekeeper.steps import finish, identity, ownership, run_directory, table_lock
 from hivekeeper.steps.cut import find_blocks
 from hivekeeper.steps.observe import find_units, look_at, refused_if_too_many
 from hivekeeper.steps.restore import Restored, restore_joined
@@ -178,7 +178,7 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
         with timed(cluster, Step.EXCHANGE):
             units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings), restored)
         finish.finish_units(run, units)
-        units, unasked = places.confirm(run, units)
+        units, unasked = finish.confirm_units(run, units)
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
     outcome = TableOutcome(table.full_name, context.run, tuple(_outcome(unit) for unit in units) + _refusals(undoing))
     code = per_table.with_recovered(cluster, outcome).code

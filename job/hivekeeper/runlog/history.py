@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Digest
@@ -176,27 +176,6 @@ class History:
     @property
     def next_version(self) -> int:
         return len(self.runs)
-
-    @cached_property
-    def away(self) -> Mapping[str, Effect]:
-        """Of each unit that a run had away from live, what was done to it last, where it is known which files came in. Of a run that was
-        killed nobody knows until when a unit was away. One whose files are joined never is.
-        """
-        effects = (effect for run in self.runs if run.recovered_by is None for effect in run.effects)
-        return {effect.partition: effect for effect in effects if effect.after and not effect.inside}
-
-    @cached_property
-    def by_partition(self) -> Mapping[str, Sequence[Effect]]:
-        found: Dict[str, List[Effect]] = {}
-        for effect in self.effects:
-            found.setdefault(effect.partition, []).append(effect)
-        return found
-
-    def find_files(self, partition: str) -> Optional[Tuple[ManifestFile, ...]]:
-        """The files that a unit has had; None if the log does not have them all any more."""
-        effects = self.by_partition.get(partition, ())
-        known = tuple(file for effect in effects for file in (*effect.before, *effect.after))
-        return known if all(effect.whole for effect in effects) else None
 
     @property
     def table_id(self) -> str:

@@ -19,10 +19,11 @@ from hivekeeper.plan import eligibility
 from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
+from hivekeeper.runlog.manifests import Found
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.exchange import CarriedOver
-from hivekeeper.steps.lateness import Late
+from hivekeeper.steps.late_directories import are_copies
 from hivekeeper.steps.leftovers import look_inside
 from hivekeeper.steps.run_directory import Run
 
@@ -252,15 +253,14 @@ def _move_entries(
     return taken
 
 
-def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, late: Late) -> Tuple[Tuple[FileInfo, ...], int]:
+def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, known: Iterable[Found]) -> Tuple[Tuple[FileInfo, ...], int]:
     """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries, and
-    how many files and directories it was. Of the entries, no more than `most` are listed. `late`: which directories may be a committer's.
+    how many files and directories it was. Of the entries, no more than `most` are listed. `known`: files that the unit has had;
+    a directory of copies of these, or of live's, is no committer's.
 
-    Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that, and then the
-    unit is refused for its sub-directories.
+    Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that.
     """
-    committed = eligibility.find_committed(seen) if late.is_of(seen) else ()
-    nested = _find_liftable(files, live, committed, room, late.knowing(seen.entries))
+    nested = _find_liftable(files, live, eligibility.find_committed(seen), room, (*known, *seen.entries))
     with files.anchored({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
         for directory, inside in nested.items():
             # Nothing may be moved out of it perhaps: it stays.
@@ -272,16 +272,17 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, l
     return entries, sum(1 + len(inside) for inside in nested.values())
 
 
-def _find_liftable(files: Files, live: str, committed: Sequence[FileInfo], room: int, late: Late) -> Mapping[str, Tuple[FileInfo, ...]]:
+def _find_liftable(
+    files: Files, live: str, committed: Sequence[FileInfo], room: int, had: Sequence[Found]
+) -> Mapping[str, Tuple[FileInfo, ...]]:
     """The files in those directories that a committer may have left, by directory. None of another one, of which the rights were not
     looked at, that somebody has put in its place since.
     """
-    committed = [entry for entry in committed if late.may_be(entry)]
     own = files.stat(live) if committed and room > 0 else None
     known = {entry.path: entry.file_id for entry in committed if own is not None and eligibility.is_as_open(entry, own)}
     seen = look_inside(files, list(known), MOST_LIFTED_DIRECTORIES, room)
     if not seen.keys() >= known.keys():
         return {}
     same = [place for place, file_id in known.items() if seen[place].file_id == file_id]
-    whole = (place for place in same if late.may_have_left(seen[place]) and eligibility.holds_only_data(seen[place]))
+    whole = (place for place in same if not are_copies(seen[place].entries, had) and eligibility.holds_only_data(seen[place]))
     return {place: seen[place].entries for place in whole}

@@ -26,7 +26,6 @@ from hivekeeper.steps.arrivals import move_file
 from hivekeeper.steps.checks import Checked, check_often
 from hivekeeper.steps.exchange import NOTHING_LATE, CarriedOver, Exchanged, Picture
 from hivekeeper.steps.joined_unit import JoinedUnit
-from hivekeeper.steps.lateness import Late
 from hivekeeper.steps.run_directory import Run, require_own_directory
 from hivekeeper.steps.unfinished import look_whole
 
@@ -183,7 +182,7 @@ class ConcatExchange:
     def find_unmerged(self) -> str:
         return ""
 
-    def settle_live(self, late: Optional[Late]) -> Tuple[FileInfo, ...]:  # noqa: ARG002
+    def settle_live(self, is_new: bool) -> Tuple[FileInfo, ...]:  # noqa: ARG002
         """Only T: there may be thousands of other files."""
         found = self.run.files.stat(self.joined.in_live(self.joined.join.file))
         return (found,) if found is not None else ()

@@ -21,7 +21,6 @@ from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps import arrivals
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
-from hivekeeper.steps.lateness import Late
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.places import is_alone
 from hivekeeper.steps.run_directory import Run, fenced, is_gone
@@ -138,18 +137,18 @@ class DirectoryExchange:
             # It may not be listed, and something may be in it.
             return False
 
-    def settle_live(self, late: Optional[Late]) -> Tuple[FileInfo, ...]:
+    def settle_live(self, is_new: bool) -> Tuple[FileInfo, ...]:
         live = self.unit.live
         seen = self.run.files.look([live], self.run.most_listed([self.unit]))[live]
         # A table may have become another engine's since it was exchanged first.
-        if late is None or why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
+        if not is_new or why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
             return seen.entries
         # Somebody may have added a partition in the outage, or since the check, whose directory lies in this one.
-        if any(map(late.may_be, eligibility.find_committed(seen))) and not is_alone(self.run, self.unit):
+        if eligibility.find_committed(seen) and not is_alone(self.run, self.unit):
             return seen.entries
-        late = late.knowing((*self.unit.manifest, *self.unit.expected))
+        known = (*self.unit.manifest, *self.unit.expected)
         room = arrivals.MOST_LIFTED - self.run.moved_up.number
-        entries, moved = arrivals.lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), room, late)
+        entries, moved = arrivals.lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), room, known)
         self.run.moved_up.number += moved
         return entries
 

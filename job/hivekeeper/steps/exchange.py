@@ -10,8 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Callable, ContextManager, Iterable, Iterator, Mapping, Optional, Protocol, Sequence, Tuple
 
-from hivekeeper.model import FileInfo, Snapshot, Unit
-from hivekeeper.plan import eligibility
+from hivekeeper.model import FileInfo, Unit
 from hivekeeper.plan.recover import Move, next_move
 from hivekeeper.ports import FilesError, FilesUnavailable, NoPermission
 from hivekeeper.reasons import Code, Reason
@@ -20,9 +19,8 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
-from hivekeeper.steps import places
+from hivekeeper.steps import late_directories, places
 from hivekeeper.steps.checks import Checked
-from hivekeeper.steps.lateness import ANYTHING, Late
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unfinished import MOST_TRIES, denied, interrupted, needs_investigation, require_answers
 
@@ -125,9 +123,9 @@ class Means(Protocol):
         Removes empty ones.
         """
 
-    def settle_live(self, late: Optional[Late]) -> Tuple[FileInfo, ...]:
-        """Move the files of a directory that a late committer renamed into live up into live itself, if there may be one; returns what live
-        holds then.
+    def settle_live(self, is_new: bool) -> Tuple[FileInfo, ...]:
+        """What live holds; if it `is_new`, brought in a moment ago, then after moving up the files of a directory that a late committer has
+        renamed into it since.
         """
 
 
@@ -148,9 +146,8 @@ class Exchange:
     `expected` maps the files that live must hold afterwards to their lengths, None if unknown. `prepare` and `object_to` run before
     anything is changed in live: the first claims the incoming files or returns why they must not come in, the second returns why they are
     not as planned. `cancel` gives up the incoming files, wherever they are, and can be repeated; so does `give_up` while the old files are
-    not live, and `was_given_up` tells it until the log has the run (a join's means tell it themselves). `find_earlier`: of a unit that was
-    exchanged before, which directories in live may come from a committer of then, where they were no reason not to plan this exchange.
-    `describe` gives the same exchange at another place.
+    not live, and `was_given_up` tells it until the log has the run (a join's means tell it themselves). `describe` gives the same exchange
+    at another place.
     """
 
     run: Run
@@ -165,7 +162,6 @@ class Exchange:
     describe: Callable[[PlannedUnit], Exchange]
     was_given_up: Callable[[], bool] = lambda: False
     certificate: Optional[Certificate] = None
-    find_earlier: Callable[[], Optional[Late]] = lambda: None
 
 
 def carry_out(exchange: Exchange) -> UnitResult:
@@ -316,9 +312,7 @@ def _holds(exchange: Exchange, picture: Picture) -> bool:
 
 def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun: bool) -> UnitResult:
     if move is Move.CANCEL:
-        if not begun:
-            return _end_refused(exchange, cause)
-        return _end_cancelled(exchange, exchange.words.cancelled, cause, late=_find_late(exchange))
+        return _end_cancelled(exchange, exchange.words.cancelled, cause) if begun else _end_refused(exchange, cause)
     if exchange.expected is None:
         raise needs_investigation(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
@@ -332,24 +326,8 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
             return _put_back(exchange, why)
         exchange.means.bring_in()
         return _finish(exchange)
-    return _finish(exchange, late=_find_late(exchange))
-
-
-def _find_late(exchange: Exchange) -> Optional[Late]:
-    """What may have come to live, where nothing is renamed now. Of a run that was killed nobody knows when live was away, if it was."""
-    return None if exchange.run.is_recovered else ANYTHING
-
-
-def _find_nested(entries: Tuple[FileInfo, ...]) -> str:
-    """A directory that stays in live, and may be a committer's, or a copy of the unit's files that somebody keeps; "" for none."""
-    return next((entry.path for entry in eligibility.find_committed(Snapshot(True, entries=entries))), "")
-
-
-def _with_nested(why: Reason, place: str) -> Reason:
-    if not place:
-        return why
-    what = f"{why.what}; {place} is a copy that somebody keeps, or what a writer has brought who met the unit away: nobody can tell"
-    return replace(why, what=what, next="if its rows are nowhere else, move its files up, else move it away; readers may not see them")
+    # Of a run that was killed nobody knows how long its files have been live.
+    return _finish(exchange, is_new=not exchange.run.is_recovered)
 
 
 def _put_back(exchange: Exchange, why: Reason) -> UnitResult:
@@ -359,19 +337,19 @@ def _put_back(exchange: Exchange, why: Reason) -> UnitResult:
     return _end_cancelled(exchange, Outcome.PUT_BACK, why)
 
 
-def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bool = False, late: Optional[Late] = ANYTHING) -> UnitResult:
-    """Steps 6 and 7, after the new files are live: carry over, then verify."""
+def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bool = False, is_new: bool = True) -> UnitResult:
+    """Steps 6 and 7, after the new files are live: carry over, then verify. `is_new`: since a moment."""
     assert exchange.expected is not None
     carried = NOTHING_LATE if nothing_late else exchange.means.carry_over(exchange.expected)
-    entries = exchange.means.settle_live(late)
+    entries = exchange.means.settle_live(is_new)
     if exchange.means.holds(exchange.expected, entries):
-        unmerged, nested = "" if carried.is_merged else exchange.means.find_unmerged(), _find_nested(entries)
-        if carried.left or unmerged or nested:
+        done = UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, carried.moved)
+        unmerged = "" if carried.is_merged else exchange.means.find_unmerged()
+        if carried.left or unmerged:
             why = Reason(Code.LATE_IN_BACKUP, f"not all that came during the {exchange.words.after} is in live", places.ADVICE)
             why = _with_unmerged(_with_late(why, carried.left) if carried.left else why, unmerged)
-            why = _with_nested(why, nested)
-            return UnitResult(exchange.unit, Outcome.MISPLACED, exchange.certificate, gap_ms, carried.moved, why, has_backup=True)
-        return UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, carried.moved)
+            done = replace(done, outcome=Outcome.MISPLACED, why=why, has_backup=True)
+        return late_directories.tell(done, entries)
     # Somebody has overwritten the unit since: its old rows must never come back.
     return _overwritten(exchange, f"somebody replaced its files after the {exchange.words.after}", gap_ms, carried)
 
@@ -389,25 +367,17 @@ def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, 
 
 
 def _end_refused(exchange: Exchange, why: Reason) -> UnitResult:
-    """End an exchange for which live was never away; what has come to it before may be why."""
+    """End an exchange for which live was never away."""
     exchange.cancel()
-    late = exchange.find_earlier()
-    if late is not None:
-        exchange.means.settle_live(late)
     return UnitResult(exchange.unit, exchange.words.refused, why=why)
 
 
-def _end_cancelled(
-    exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, late: Optional[Late] = ANYTHING
-) -> UnitResult:
+def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None) -> UnitResult:
     """End an exchange with the old files live, which may have been away: what others put at its place may be aside still, although an
-    earlier try, or one that was killed, has put it back.
+    earlier try, or one that was killed, has put it back. A directory in it may have come before it left.
     """
     exchange.cancel()
-    nested = _find_nested(exchange.means.settle_live(late))
     unmerged = exchange.means.find_unmerged()
     if unmerged:
         outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=places.ADVICE)
-    if nested:
-        outcome, why = Outcome.MISPLACED, _with_nested(why, nested)
-    return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why)
+    return late_directories.tell(UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why), exchange.means.settle_live(is_new=False))

@@ -6,7 +6,7 @@ Never touches a data file.
 from __future__ import annotations
 
 import logging
-from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
@@ -14,14 +14,14 @@ from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import eligibility, inside, recover
 from hivekeeper.plan.untidy import choose_untidy
-from hivekeeper.ports import Cluster, Files, MetastoreUnavailable
+from hivekeeper.ports import Cluster, Files, FilesUnavailable, MetastoreUnavailable
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry, UnitResult
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RunPlan
-from hivekeeper.steps import backup_tables, places, table_log
+from hivekeeper.steps import backup_tables, late_directories, places, table_log
 from hivekeeper.steps.observe import look_at, refused_if_too_many
 from hivekeeper.steps.run_directory import Run
 
@@ -74,6 +74,15 @@ def _find_inside(run: Run, units: Sequence[UnitResult], seen: Iterable[Snapshot]
         if unit.inside:
             found.setdefault(unit.planned.name, {})[unit.inside.file] = unit.inside
     return found
+
+
+def confirm_units(run: Run, units: Sequence[UnitResult]) -> Tuple[List[UnitResult], Union[MetastoreUnavailable, FilesUnavailable, None]]:
+    """The results for the log, as the metastore and a last look at live tell them. If one of them does not answer, its error is returned,
+    too: then the run gets no log entry yet, and the next one asks again.
+    """
+    confirmed, unasked = places.confirm(run, units)
+    told, unseen = late_directories.tell_all(run, confirmed)
+    return told, unasked or unseen
 
 
 def record_run(

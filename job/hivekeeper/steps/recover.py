@@ -10,11 +10,11 @@ import logging
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Container, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Container, Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import NeedsInvestigation, Stopped
-from hivekeeper.model import Snapshot, Table, Unit
+from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import eligibility, recover
 from hivekeeper.plan.ownership import OWNER_AND_GROUP
@@ -22,17 +22,14 @@ from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult
-from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, CLEANUP, COMPACT_SWAP, ROLLBACK, Certificate, PlannedUnit, RunPlan, relative
 from hivekeeper.steps import (
-    arrivals,
     backup_tables,
     cleanup,
     exchange,
     finish,
     identity,
-    lateness,
     ownership,
     places,
     rollback,
@@ -40,7 +37,7 @@ from hivekeeper.steps import (
     swap,
 )
 from hivekeeper.steps.exchange import Exchange
-from hivekeeper.steps.observe import find_alone, find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
+from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
 from hivekeeper.steps.run_directory import Returned, Run
 from hivekeeper.steps.whereabouts import Whereabouts
 
@@ -126,7 +123,7 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
         return run, tuple(units)
     units = _settle_units(run, plan, _leave_dropped(run, plan, settle))
     finish.finish_units(run, units)
-    confirmed, unasked = places.confirm(run, units)
+    confirmed, unasked = finish.confirm_units(run, units)
     if unasked:
         raise unasked
     return run, tuple(confirmed)
@@ -347,32 +344,3 @@ def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
             next="find out who wrote it; if the partition was moved since, move it back, then run: "
             f"hivekeeper recover --table {quoting.shell(run.table.full_name)}",
         )
-
-
-def lift_leftovers(
-    cluster: Cluster, table: Table, control: ControlPaths, history: History, units: Iterable[Tuple[Unit, Snapshot]]
-) -> Tuple[str, ...]:
-    """Move up directories that a committer at work during an earlier swap has renamed into live; returns the units concerned.
-
-    Only in units that a run has swapped before: they had no sub-directory then. None in one that is not alone in its directory: it may be
-    another partition's own. Of all units together as much as of one: nothing can stop the command meanwhile.
-    """
-    lifted, room, earlier = [], arrivals.MOST_LIFTED, lateness.Earlier(cluster, control, history)
-    alone: Optional[Container[str]] = None
-    for unit, seen in units:
-        committed = eligibility.find_committed(seen)
-        late = earlier.find(unit.name) if committed else None
-        if late is None:
-            continue
-        # Not those that were observed, which are only the selected ones, and may be others by now.
-        alone = find_alone(cluster, table) if alone is None else alone
-        if unit.live not in alone:
-            continue
-        entries, moved = arrivals.lift_nested(cluster.files, unit.live, seen, cluster.most_listed, room, late)
-        left, room = {entry.path for entry in entries}, room - moved
-        is_lifted = any(entry.path not in left for entry in committed)
-        lifted += [unit.label] if is_lifted else []
-        unlike = "no committer at work during the swap would have left its directories like that, or so many"
-        reason = "a committer had renamed its directory into the unit" if is_lifted else unlike
-        log.warning("unit=%s step=lift %s reason='%s'", unit.log_field, "done" if is_lifted else "left", reason)
-    return tuple(lifted)

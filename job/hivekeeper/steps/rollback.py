@@ -21,7 +21,6 @@ from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
-from hivekeeper.steps.lateness import Earlier
 from hivekeeper.steps.observe import find_existing
 from hivekeeper.steps.restore import Restored, why_other_rights
 from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
@@ -40,7 +39,7 @@ def roll_back_units(
     what joined units bring in.
     """
     stuck: Set[str] = set()
-    made, earlier = restored or Restored(), Earlier(run.cluster, run.control)
+    made = restored or Restored()
 
     def roll_back(unit: PlannedUnit) -> UnitResult:
         if unit.name in stuck:
@@ -48,7 +47,7 @@ def roll_back_units(
                 unit, Outcome.NOT_ROLLED_BACK, why=Reason(Code.NEWER_RUN_STAYS, "a newer run of this unit could not be undone")
             )
         why = made.failed.get(unit.number)
-        result = UnitResult(unit, WORDS.refused, why=why) if why else exchange.carry_out(_describe_first(run, unit, made, earlier))
+        result = UnitResult(unit, WORDS.refused, why=why) if why else exchange.carry_out(_describe_first(run, unit, made))
         log.info("run=%s unit=%s step=rollback done %s", run.directory, unit.log_field, result.for_log)
         if result.outcome is not Outcome.ROLLED_BACK:
             stuck.add(unit.name)
@@ -73,10 +72,9 @@ def describe_rollback(run: Run, unit: PlannedUnit, certificate: Optional[Certifi
     return describe_join(run, unit, certificate, WORDS) if unit.join else _describe_directory(run, unit)
 
 
-def _describe_first(run: Run, unit: PlannedUnit, made: Restored, earlier: Earlier) -> Exchange:
-    """For the run itself. A recovery brings no copy in, so there are no rights to compare. Live was away in the run that is undone."""
+def _describe_first(run: Run, unit: PlannedUnit, made: Restored) -> Exchange:
+    """For the run itself. A recovery brings no copy in, so there are no rights to compare."""
     described, holder = describe_rollback(run, unit, made.certificates.get(unit.number)), made.holders.get(unit.number)
-    described = replace(described, find_earlier=partial(earlier.find, unit.name))
     return replace(described, prepare=partial(why_other_rights, run, holder)) if holder else described
 
 

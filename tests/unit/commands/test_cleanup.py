@@ -213,19 +213,6 @@ def test_a_partition_in_a_control_directory_costs_only_itself(desk):
     assert outcomes(desk.backup()) == {**dict.fromkeys(UNITS, "recorded"), "dt=9": "refused"}
 
 
-@pytest.mark.parametrize("place", ["a backup", "another table's directory"])
-def test_a_committed_directory_is_not_lifted_in_a_place_that_is_not_the_partitions_own(desk, world, place):
-    """The partition was swapped before, so what a late committer renamed into it would be moved up."""
-    desk.compact()
-    live = retired(desk, 2) if place == "a backup" else "hdfs://nn/warehouse/sales/others/x"
-    world.catalog.drop_partition(desk.table, "dt=1")
-    show(desk, "dt=1", live)
-    world.add_file(f"{live}/task/part-0.parquet", ["late"])
-    before = world.picture()
-    result = desk.recover()
-    assert (result.code, without_lock(world.picture())) == (Exit.DONE, without_lock(before))
-
-
 # ---- policy, through the command
 
 

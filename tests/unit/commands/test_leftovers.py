@@ -20,6 +20,7 @@ from support.desk import Desk
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import at, manage, rename_partition, survive
+from support.late_directories import act_before_live_is_settled, nest
 from support.world import World
 
 WEEK = 7 * 86_400_000
@@ -279,69 +280,15 @@ def test_files_of_kafka_connect_keep_their_names_until_it_is_allowed():
     assert desk.world.rows_of(desk.table) == before
 
 
-def test_files_that_kafka_connect_has_not_finished_are_never_lifted_into_the_unit():
-    """When a unit is put back, directories that a committer renamed into it are looked for."""
+def test_files_that_kafka_connect_has_not_finished_are_never_lifted_into_the_unit(monkeypatch):
+    """In the moment after an exchange, directories that a committer renamed into the unit are looked for."""
     desk = a_desk()
-    half = f"{desk.live()}/+tmp/events/half.parquet"
-    age(desk)
-    before_first(desk, retires, lambda: desk.world.files.writer.add(half, DataFile(("half",)), 10))
+    half = f"{desk.live()}/+tmp/half.parquet"
+    act_before_live_is_settled(desk, lambda desk: desk.world.files.writer.add(half, DataFile(("half",)), 10), monkeypatch, "")
     before = desk.world.rows_of(desk.table)
-    assert code_of(desk.compact()) is Code.WRITER_AT_WORK
+    assert desk.compact().code is Exit.DONE
     assert desk.world.rows_of(desk.table) == before
     assert half in desk.world.picture()
-
-
-@pytest.mark.parametrize("limit", ["MOST_LIFTED_DIRECTORIES", "MOST_LIFTED"])
-@pytest.mark.parametrize("number", [6, 7], ids=["as many", "too many"])
-def test_directories_in_a_unit_are_lifted_only_as_long_as_they_are_few(monkeypatch, limit, number):
-    """A million would take hours of the night, and nothing could stop the command meanwhile."""
-    monkeypatch.setattr(f"hivekeeper.steps.arrivals.{limit}", 6)
-    desk = a_desk("dt=1")
-    desk.compact()
-    for nth in range(number):
-        desk.append(f"dt=1/job{nth}", f"row{nth}")
-        desk.world.make_older(f"{desk.live('dt=1')}/job{nth}")
-    before = desk.world.picture()
-    assert desk.recover().code is Exit.DONE
-    assert len(before.keys() - desk.world.picture().keys()) == (6 if number == 6 else 0)
-    assert code_of(desk.compact()) is (None if number == 6 else Code.SUBDIRECTORY)
-
-
-def test_directories_in_many_units_are_lifted_by_several_runs(monkeypatch):
-    """Whoever fills a partition up to the limit can fill a thousand of them."""
-    monkeypatch.setattr("hivekeeper.steps.arrivals.MOST_LIFTED", 6)
-    units = [f"dt={number}" for number in (1, 2, 3)]
-    desk = a_desk(*units)
-    desk.compact()
-    for unit in units:
-        for nth in range(4):
-            desk.append(f"{unit}/job{nth}", f"{unit} {nth}")
-            desk.world.make_older(f"{desk.live(unit)}/job{nth}")
-    before = desk.world.rows_anywhere()
-    left = []
-    for _ in units:
-        assert desk.recover().code is Exit.DONE
-        left.append(sum("/job" in path for path in desk.world.picture()))
-    assert left == [8, 4, 0]
-    assert desk.world.rows_anywhere() == before
-
-
-def test_directories_in_many_units_of_a_killed_run_stay_and_are_told_of_all():
-    """They may be anybody's, and nobody knows it afterwards."""
-    units = [f"dt={number}" for number in (1, 2, 3)]
-    desk = a_desk(*units)
-    desk.kill_before(["rename_exact", "/log/"], desk.compact)
-    for unit in units:
-        for nth in range(4):
-            desk.world.files.writer.add(f"{desk.live(unit)}/job{nth}/late.parquet", DataFile((f"{unit} {nth}",)))
-    before = desk.world.rows_anywhere()
-    for code in (Exit.INVESTIGATE, Exit.DONE):
-        assert desk.recover().code is code
-        assert sum("/job" in path for path in desk.world.picture()) == 12
-    assert desk.world.rows_anywhere() == before
-    assert all(f"{unit.partition}/job0" in unit.reason for unit in desk.log().runs[-1].units)
-    age(desk)
-    assert [unit.why.code for unit in desk.compact().tables[0].units if unit.why] == [Code.SUBDIRECTORY] * 3
 
 
 @pytest.mark.parametrize("depth", [3, 990])
@@ -452,66 +399,77 @@ OTHER_ENGINES = {
 
 
 @pytest.mark.parametrize("unit", ["dt=1", ""], ids=["partitioned", "unpartitioned"])
-@pytest.mark.parametrize("command", [Desk.compact, Desk.rollback, Desk.recover, Desk.cleanup])
 @pytest.mark.parametrize("engine", OTHER_ENGINES)
-def test_directories_of_another_engine_are_not_taken_apart(engine, command, unit):
-    """They look like a late committer's, and the unit was swapped before; but they say which rows are there, and in which version."""
+def test_directories_of_another_engine_are_not_taken_apart(engine, unit, monkeypatch):
+    """They look like a late committer's; but they say which rows are there, and in which version."""
     world = World()
     world.add_table(a_table(["dt"] if unit else []), {unit: [1000] * 3})
     desk = Desk(world, backup_table=False)
-    desk.compact()
     theirs = [f"{desk.live(unit)}/{path}" for path in OTHER_ENGINES[engine]]
-    for path in theirs:
-        world.add_file(path, [f"row of {path}"])
-    age(desk)
-    command(desk)
+
+    def come(desk):
+        for path in theirs:
+            desk.world.add_file(path, [f"row of {path}"])
+
+    act_before_live_is_settled(desk, come, monkeypatch, unit)
+    desk.compact()
     assert set(theirs) <= world.files.contents(desk.live(unit)).keys()
 
 
+@pytest.mark.parametrize("becomes", [True, False])
 @pytest.mark.parametrize("unit", ["dt=1", ""], ids=["partitioned", "unpartitioned"])
-@pytest.mark.parametrize("command", [Desk.compact, Desk.rollback, Desk.recover])
-def test_a_table_that_became_transactional_keeps_its_directories(command, unit):
+def test_a_table_that_became_transactional_in_an_outage_keeps_its_directories(unit, becomes, monkeypatch):
     world = World()
     world.add_table(a_table(["dt"] if unit else [], kind="MANAGED_TABLE"), {unit: [1000] * 3})
     desk = Desk(world, backup_table=False)
-    desk.compact()
-    world.set_property(desk.table, transactional="true")
-    theirs = f"{desk.live(unit)}/written/bucket_00000"
-    world.add_file(theirs, ["row"])
-    age(desk)
-    command(desk)
-    assert theirs in world.files.contents(desk.live(unit))
+    desk.kill_before(["rename_exact", f"/ready/u00001 {desk.live(unit)}"], desk.compact)
+    if becomes:
+        world.set_property(desk.table, transactional="true")
+    act_before_live_is_settled(desk, lambda desk: nest(desk, unit, "written"), monkeypatch, unit)
+    desk.recover()
+    assert (f"{desk.live(unit)}/written/late.parquet" in world.files.contents(desk.live(unit))) is becomes
+
+
+def settle_with_a_directory(desk, come, monkeypatch):
+    """A late committer's, as far as its name tells; returns what live holds before and after."""
+    before = []
+
+    def come_and_count(desk):
+        come(desk)
+        before.extend(desk.world.files.contents(desk.live("dt=1")).keys())
+
+    act_before_live_is_settled(desk, come_and_count, monkeypatch)
+    assert desk.compact().code is Exit.INVESTIGATE
+    return set(before), desk.world.files.contents(desk.live("dt=1")).keys()
 
 
 @pytest.mark.parametrize(
     "strange", ["part-0.parquet.crc/x", "_hidden.parquet", ".part-0.parquet.inprogress", "open.parquet", "deeper/part-0.parquet"]
 )
-def test_a_directory_that_no_committer_would_leave_so_stays_where_it_is(strange):
-    desk = a_desk("dt=1")
-    desk.compact()
-    desk.append("dt=1/job", "late")
-    if strange == "open.parquet":
-        desk.world.files.writer.open(f"{desk.live('dt=1')}/job/{strange}")
-    else:
-        desk.world.add_file(f"{desk.live('dt=1')}/job/{strange}", ["strange"])
-    before = desk.world.files.contents(desk.live("dt=1")).keys()
-    assert desk.recover().code is Exit.DONE
-    assert desk.world.files.contents(desk.live("dt=1")).keys() == before
+def test_a_directory_that_no_committer_would_leave_so_stays_where_it_is(strange, monkeypatch):
+    def come(desk):
+        place = nest(desk)
+        if strange == "open.parquet":
+            desk.world.files.writer.open(f"{place}/{strange}")
+        else:
+            desk.world.add_file(f"{place}/{strange}", ["strange"])
+
+    before, after = settle_with_a_directory(a_desk("dt=1"), come, monkeypatch)
+    assert before == after
 
 
 @pytest.mark.parametrize(
     "other", [{"owner": "mallory"}, {"mode": 0o700}, {"group": "hr", "mode": 0o750}], ids=["owner", "narrower", "group"]
 )
-def test_a_directory_with_other_rights_than_the_units_is_not_opened_by_moving_its_files_up(other):
+def test_a_directory_with_other_rights_than_the_units_is_not_opened_by_moving_its_files_up(other, monkeypatch):
     """Whoever may write to the directory above another table may rename it, but read nothing in it."""
-    desk = a_desk("dt=1")
-    desk.compact()
-    desk.append("dt=1/job", "secret")
-    node = desk.world.files.namespace.find(f"{desk.live('dt=1')}/job")
-    node.attributes = replace(node.attributes, **other)
-    before = desk.world.files.contents(desk.live("dt=1")).keys()
-    assert desk.recover().code is Exit.DONE
-    assert desk.world.files.contents(desk.live("dt=1")).keys() == before
+
+    def come(desk):
+        node = desk.world.files.namespace.find(nest(desk))
+        node.attributes = replace(node.attributes, **other)
+
+    before, after = settle_with_a_directory(a_desk("dt=1"), come, monkeypatch)
+    assert before == after
 
 
 def exchanged_before_a_look(desk, tail, other):
@@ -527,17 +485,15 @@ def exchanged_before_a_look(desk, tail, other):
     desk.world.files.look = look_later
 
 
-def test_files_of_a_closed_directory_that_comes_to_the_place_of_one_that_is_lifted_are_not_moved_up():
+def test_files_of_a_closed_directory_that_comes_to_the_place_of_one_that_is_lifted_are_not_moved_up(monkeypatch):
     desk = a_desk("dt=1")
-    desk.compact()
-    desk.append("dt=1/job", "late")
-    desk.world.make_older(f"{desk.live('dt=1')}/job")
     closed = f"{desk.live()}/.closed"
     desk.world.add_file(f"{closed}/secret.parquet", ["secret"])
     desk.world.files.namespace.find(closed).attributes = replace(desk.world.files.namespace.find(closed).attributes, mode=0o700)
-    exchanged_before_a_look(desk, "/dt=1/job", closed)
-    assert desk.recover().code is Exit.DONE
-    assert f"{desk.live('dt=1')}/job/secret.parquet" in desk.world.files.contents(desk.live("dt=1"))
+    act_before_live_is_settled(desk, nest, monkeypatch)
+    exchanged_before_a_look(desk, "/dt=1/attempt", closed)
+    assert desk.compact().code is Exit.INVESTIGATE
+    assert f"{desk.live('dt=1')}/attempt/secret.parquet" in desk.world.files.contents(desk.live("dt=1"))
 
 
 @pytest.mark.parametrize("kind", ["files", "directories"])

@@ -48,14 +48,6 @@ def test_the_files_of_a_partition_that_lies_in_another_one_stay_its_own(desk, co
     assert file in desk.world.picture()
 
 
-@pytest.mark.parametrize("command", ["recover", "rollback"])
-def test_without_such_a_partition_it_may_be_a_late_committers(desk, command):
-    desk.compact()
-    move_inside(desk, as_partition=False)
-    COMMANDS[command](desk)
-    assert f"{desk.live('dt=1')}/{FILE}" in desk.world.picture()
-
-
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_recovery_leaves_those_of_a_partition_that_was_added_in_the_outage(desk, answers, monkeypatch):
     """The other one was in its gap. If the metastore does not tell all partitions, nothing is moved up, and that is told."""

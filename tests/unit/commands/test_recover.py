@@ -129,15 +129,6 @@ def test_an_old_file_that_was_changed_in_the_gap_is_put_back_not_replaced(world)
     assert len(world.rows_below(live_of(world, "dt=1"))) == 3
 
 
-def test_a_committed_directory_that_lies_in_a_swapped_unit_is_lifted(world):
-    compact(world)
-    world.add_file(f"{live_of(world, 'dt=1')}/attempt_0/late.parquet", ["late"])
-    world.make_older(f"{live_of(world, 'dt=1')}/attempt_0")
-    assert "late" not in world.rows_below(live_of(world, "dt=1"))
-    assert run_recover(world).code is Exit.DONE
-    assert world.rows_below(live_of(world, "dt=1"))["late"] == 1
-
-
 def test_recovering_twice_finds_nothing_the_second_time(world):
     interrupt(world, "rename_exact", "/ready/u00001 " + live_of(world, "dt=1"))
     run_recover(world)

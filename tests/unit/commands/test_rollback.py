@@ -345,28 +345,6 @@ def test_the_backup_table_lets_go_of_what_is_restored_and_goes_with_the_last(des
     assert list(world.tables()) == [desk.table]
 
 
-@pytest.mark.parametrize("when", ["before the command", "after the claim"])
-def test_a_directory_of_a_late_committer_is_lifted_by_the_rollback_that_it_stops(world, desk, when):
-    desk.compact()
-    nested = f"{desk.live('dt=1')}/attempt/nested.parquet"
-
-    def commit(what="/restoring/"):
-        if "/restoring/" in what:
-            world.files.before_step = None
-            world.files.writer.add(nested, DataFile(("nested",)))
-            world.make_older(f"{desk.live('dt=1')}/attempt")
-
-    if when == "before the command":
-        commit()
-    else:
-        world.files.before_step = commit
-    desk.rollback(desk.runs[0])
-    assert world.rows_below(desk.live("dt=1"))["nested"] == 1
-    desk.rollback(desk.runs[0])
-    assert outcomes(desk.rollback(desk.runs[0]))["dt=1"] == "undone"
-    assert world.rows_below(desk.live("dt=1"))["nested"] == 1
-
-
 @pytest.mark.parametrize("is_killed", [False, True], ids=["rollback", "its recovery"])
 def test_no_listing_tells_the_files_of_all_units(monkeypatch, is_killed):
     """A million of them would take all memory of the driver, in the last calls of the rollback and again of each recovery."""

@@ -59,7 +59,7 @@ def test_reading_the_log_finds_what_a_run_did_to_each_unit():
     history = read_log({0: entry(SWAPPED), 1: entry(UnitResult(SWAPPED.planned, Outcome.GIVEN_UP), first=False, run=LATER)})
     (effect,) = history.effects
     assert history.finished == {RUN, LATER}
-    assert (history.next_version, history.away, history.table_id) == (2, {"dt=2026-01-01": effect}, "sales.events@5")
+    assert (history.next_version, history.table_id) == (2, "sales.events@5")
     assert (effect.key, effect.partition, effect.live, effect.place) == ((RUN, 1), "dt=2026-01-01", "dt=2026-01-01", PLACE)
     assert (effect.before, effect.digest) == (OLD, Digest(7, 1, 2))
     assert [(file.name, file.length, file.file_id) for file in effect.after] == [("new.parquet", 1000, 0)]
@@ -186,22 +186,6 @@ def test_a_cleanup_is_known_by_its_last_entry():
     begun = entry(first=False, run=CLEANUP, operation="cleanup", finished=False)
     history = read_log({0: entry(SWAPPED), 1: begun, 2: entry(first=False, run=CLEANUP, operation="cleanup")})
     assert (history.find(CLEANUP).version, history.find("another")) == (2, None)
-
-
-def test_only_units_that_were_away_count_as_such():
-    outcomes = [
-        Outcome.SWAPPED,
-        Outcome.PUT_BACK,
-        Outcome.ROLLED_BACK,
-        Outcome.NOT_SWAPPED,
-        Outcome.NOT_ROLLED_BACK,
-        Outcome.GIVEN_UP,
-        Outcome.DIFFERS,
-        Outcome.FAILED,
-        Outcome.OVERWRITTEN,
-    ]
-    units = [UnitResult(PlannedUnit(n, a_unit(f"dt={word}"), ()), word, CERTIFICATE) for n, word in enumerate(outcomes, start=1)]
-    assert set(read_log({0: entry(*units)}).away) == {f"dt={word}" for word in (Outcome.SWAPPED, Outcome.ROLLED_BACK, Outcome.OVERWRITTEN)}
 
 
 def test_an_entry_without_a_table_is_about_that_of_the_entry_before():

@@ -11,6 +11,7 @@ from support.desk import Desk, outcomes
 from support.fakes.files import FakeFiles
 from support.fakes.rows import DataFile
 from support.joined_desk import at
+from support.late_directories import act_before_live_is_settled
 from support.world import World
 
 MOST = 6
@@ -167,14 +168,16 @@ def test_the_same_late_files_are_not_carried_over_once_in_each_unit(monkeypatch)
 def test_files_of_one_name_are_not_moved_up_by_as_many_calls_as_there_are_of_that_name(monkeypatch):
     """The limit counts files, each of which "costs two calls or one"; but the nth of one name is tried under n names."""
     desk = a_desk("dt=1")
-    desk.compact()
-    for nth in range(50):
-        prepare(desk, f"{desk.live('dt=1')}/job{nth:02d}", 4)
-        desk.world.make_older(f"{desk.live('dt=1')}/job{nth:02d}")
+
+    def come(desk):
+        for nth in range(50):
+            prepare(desk, f"{desk.live('dt=1')}/job{nth:02d}", 4)
+
+    act_before_live_is_settled(desk, come, monkeypatch)
     entries = 50 + 50 * 4
     monkeypatch.setattr(arrivals, "MOST_LIFTED", entries)
     calls = count_renames(monkeypatch, "/job")
-    desk.recover()
+    desk.compact()
     assert 0 < len(calls) <= 3 * entries
 
 

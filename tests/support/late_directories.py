@@ -1,0 +1,51 @@
+"""Directories that come to a unit, and the moments in which they do."""
+
+from __future__ import annotations
+
+import pytest
+
+from hivekeeper.steps.directory_exchange import DirectoryExchange
+from support.desk import desk_by
+from support.fakes.rows import DataFile
+
+BOTH = pytest.mark.parametrize("command", ["compact", "rollback"])
+
+
+def desk_before(command):
+    """Where it will have units away."""
+    desk = desk_by(["dt"])
+    if command == "rollback":
+        desk.compact()
+    return desk
+
+
+def leaves(desk):
+    """The words of the step in which live leaves."""
+    return [f"{desk.live('dt=1')} ", "/retired/"]
+
+
+def nest(desk, unit="dt=1", name="attempt"):
+    """As a committer does that met the unit away."""
+    place = f"{desk.live(unit)}/{name}"
+    desk.world.files.writer.add(f"{place}/late.parquet", DataFile(("late",)))
+    return place
+
+
+def copy_to(desk, place, unit="dt=1"):
+    """As `hdfs dfs -cp LIVE/* PLACE` does."""
+    live = desk.live(unit)
+    for path, content in list(desk.world.files.contents(live).items()):
+        if path.rpartition("/")[0] == live:
+            desk.world.files.writer.add(f"{place}/{path.rpartition('/')[2]}", content, desk.world.files.stat(path).length)
+
+
+def act_before_live_is_settled(desk, act, monkeypatch, unit="dt=1"):
+    """In the moment after the unit is live again, or its exchange is given up."""
+    settle_live, waiting = DirectoryExchange.settle_live, [act]
+
+    def act_then_settle(self, *args, **more):
+        if self.unit.name == unit and waiting:
+            waiting.pop()(desk)
+        return settle_live(self, *args, **more)
+
+    monkeypatch.setattr(DirectoryExchange, "settle_live", act_then_settle)
