@@ -572,3 +572,8 @@ class Selection:
     def named(self) -> bool:
         """Whether tables were named one by one, so that a refusal is an error."""
         return bool(self.tables)
+
+    @property
+    def names_one(self) -> bool:
+        """Whether one table was named, and nothing else."""
+        return len(self.tables) == 1 and not self.databases

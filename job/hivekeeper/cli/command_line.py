@@ -124,7 +124,7 @@ def check_together(parsed: argparse.Namespace, selected: Selection) -> None:
         raise UsageError("--changed and --fsimage cannot be combined: an image costs the NameNode nothing", next="leave one of them out")
     if parsed.command == "catalogue" and parsed.action in ("purge", "expire") and (selected != Selection() or parsed.key):
         raise UsageError(f"catalogue {parsed.action} is about the whole catalogue", next="leave tables out, or use catalogue delete")
-    if getattr(parsed, "sort_columns", None) and (len(selected.tables) != 1 or selected.databases):
+    if getattr(parsed, "sort_columns", None) and not selected.names_one:
         raise UsageError(
             "--sort-columns takes exactly one --table",
             next="name one table, or set sort_columns per table in the configuration under tables:",

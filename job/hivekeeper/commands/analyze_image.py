@@ -67,7 +67,7 @@ def analyze_image(context: Context, path: str, is_remote: bool) -> CommandResult
     survey = Survey(image_analysis.find_places(defined.tables.values(), chain.from_iterable(places.values()), home))
     totals = _read(image, survey)
     report = ImageReport.of(image.path, image.written_ms, totals, survey, len(places.keys() - defined.tables.keys()))
-    judged = per_table.Outcomes()
+    judged = per_table.Outcomes(context.selection.names_one)
     for outcome in outcomes:
         judged.add(_judge(outcome, defined, survey, home))
     seconds = (cluster.clock.monotonic_ms() - began) / 1000

@@ -28,7 +28,7 @@ LACKS_ROOM = (Code.NOT_ENOUGH_SPACE, Code.NOT_ENOUGH_NAMES)
 def compact_swap(context: Context) -> CommandResult:
     """Compact every selected table, each followed by its cleanup if that is asked for."""
     cluster = context.cluster
-    cleaned = per_table.Outcomes()
+    cleaned = per_table.Outcomes(context.selection.names_one)
     began = cluster.clock.monotonic_ms()
     result = per_table.run_on_tables(context, COMPACT_SWAP, partial(_compact_and_clean_up, cleaned))
     cluster.beside.do()

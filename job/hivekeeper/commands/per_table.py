@@ -32,7 +32,7 @@ MOST_ROW_GROUPS = 500_000
 MOST_OF_TEXTS = 2**26
 # Of one table: with no more of them it keeps them, whatever others have.
 TEXTS_OF_TABLE = 2**12
-# The same of units, each of which takes about a kilobyte: as many as one table alone may have.
+# The same of units, each of which takes about a kilobyte: as many as one table may have. Its log may have more, for each run on it.
 MOST_UNITS = MOST_PARTITIONS
 UNITS_OF_TABLE = 20
 _NOTHING_DONE = "nothing of it was discarded"
@@ -69,9 +69,11 @@ class Outcomes:
     there is room for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keeps_units: bool = False) -> None:
+        """`keeps_units`: of a table that is named alone. Nobody else needs the room, and no other command would tell them."""
         self.tables: List[TableOutcome] = []
-        self._units, self._texts = Room(MOST_UNITS, UNITS_OF_TABLE), Room(MOST_OF_TEXTS, TEXTS_OF_TABLE)
+        self._units = Room(ALL if keeps_units else MOST_UNITS, UNITS_OF_TABLE)
+        self._texts = Room(MOST_OF_TEXTS, TEXTS_OF_TABLE)
 
     def add(self, outcome: TableOutcome) -> None:
         number = len(self.tables)
@@ -145,7 +147,7 @@ def absent_outcomes(absent: Mapping[str, Reason]) -> List[TableOutcome]:
 
 
 def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[TableOutcome]:
-    cluster, outcomes, lost, left = context.cluster, Outcomes(), "", MOST_ROW_GROUPS
+    cluster, outcomes, lost, left = context.cluster, Outcomes(context.selection.names_one), "", MOST_ROW_GROUPS
     cluster.orphans.clear()
     cluster.orphan_seconds.clear()
     for table in tables:

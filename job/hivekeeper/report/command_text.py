@@ -13,7 +13,7 @@ from hivekeeper.model import Differences
 from hivekeeper.plan.retention import Window
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text
-from hivekeeper.report.results import BackupOutcome, BackupState, TableOutcome, UnitOutcome, code_of_run
+from hivekeeper.report.results import BackupOutcome, BackupState, LeftOut, TableOutcome, UnitOutcome, code_of_run
 from hivekeeper.runlog.history import LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
 
@@ -109,6 +109,7 @@ def render_cleanup(table: TableOutcome, width: int) -> List[str]:
     for one in table.backups:
         kept = [(f"{table.table}/{name}" if name else table.table, describe_problem(why) if why else "") for name, why in one.kept_units]
         lines += limited([f"kept {name} of run {one.backup.run}: {reason}" for name, reason in kept])
+        lines += untold(one.more_kept, f"kept units of run {one.backup.run}")
         if one.late_files:
             lines.append(f"  {plural(one.late_count, 'file')} that came into the backup late went to live: {_named_late(one)}")
     return lines
@@ -129,15 +130,15 @@ BACKUP_HEADERS = ["RUN", "OF", "WHEN", "UNITS", "FILES", "SIZE"]
 
 
 def backup_row(one: BackupOutcome) -> List[str]:
-    backup = one.backup
+    backup, held = one.backup, one.held
     kind = "record" if backup.is_record else backup.operation
     return [
         backup.run,
         kind + (" (pinned)" if backup.pinned else ""),
         time_text(backup.timestamp_ms),
-        "-" if backup.is_record else text.count_text(len(backup.effects)),
-        "-" if backup.is_record else text.count_text(backup.files),
-        "-" if backup.is_record else text.bytes_text(backup.total_bytes),
+        "-" if backup.is_record else text.count_text(held.units),
+        "-" if backup.is_record else text.count_text(held.files),
+        "-" if backup.is_record else text.bytes_text(held.total_bytes),
     ]
 
 
@@ -151,14 +152,16 @@ def render_answered(table: TableOutcome) -> List[str]:
     run = table.answered_by
     if run is None:
         return []
-    done = f"run {run.run} has this run key ({run.operation}, {time_text(run.timestamp_ms)}: {outcomes_text(run)})"
+    done = f"run {run.run} has this run key ({run.operation}, {time_text(run.timestamp_ms)}: {outcomes_text(run, table.left_out)})"
     return [f"{table.table}: {done}; nothing was done again, the exit code is that of then: {int(code_of_run(run))}"]
 
 
-def outcomes_text(run: LoggedRun) -> str:
+def outcomes_text(run: LoggedRun, left_out: LeftOut) -> str:
     outcomes: Dict[Outcome, int] = {}
     for unit in run.units:
         outcomes[unit.outcome] = outcomes.get(unit.outcome, 0) + 1
+    for units in left_out.units.get(run.version, ()):
+        outcomes[units.outcome] = outcomes.get(units.outcome, 0) + units.units
     return _counts_text(outcomes) or "-"
 
 
@@ -219,6 +222,11 @@ def limited(lines: Sequence[str]) -> List[str]:
     shown = [f"  {line}" for line in lines[:MOST_LISTED]]
     more = len(lines) - len(shown)
     return shown + ([f"  … and {more} more (all of them with --json)"] if more > 0 else [])
+
+
+def untold(number: int, what: str) -> List[str]:
+    """The line for what a command over many tables has no room for."""
+    return [f"  … and {text.count_text(number)} more {what}: name this table alone to see them"] if number else []
 
 
 def indent(block: str) -> str:

@@ -27,6 +27,8 @@ from hivekeeper.report.results import (
     Forgotten,
     ImageReport,
     KeptFiles,
+    LeftOut,
+    LoggedUnits,
     TableOutcome,
     UnitOutcome,
 )
@@ -120,7 +122,7 @@ def _table(outcome: TableOutcome) -> Json:
         "run": outcome.run,
         "log_version": outcome.log_version,
         "error": _problem(outcome.problem),
-        "answered_by": _logged_run(outcome.answered_by) if outcome.answered_by else None,
+        "answered_by": _logged_run(outcome.answered_by, outcome.left_out) if outcome.answered_by else None,
         "recovered": [
             {"run": run, "outcomes": {outcome.code: count for outcome, count in counts.items()}} for run, counts in outcome.recovered
         ],
@@ -130,13 +132,16 @@ def _table(outcome: TableOutcome) -> Json:
         "backup_table": outcome.backup_table,
         "backups": [_backup(backup) for backup in outcome.backups],
         "window": {"runs": outcome.window.runs, "back_ms": outcome.window.back_ms} if outcome.window else None,
-        "log": [_logged_run(run) for run in outcome.log],
+        "log": [_logged_run(run, outcome.left_out) for run in outcome.log],
         "changes": [_change(effect) for effect in outcome.changes or ()],
-        "files": _file_set(outcome.files),
+        "more_changes": outcome.left_out.changes,
+        "files": _file_set(outcome.files, outcome.left_out),
         "old_files": [_old_files(one) for one in outcome.old_files or ()],
-        "cleanups": [_cleanup(run) for run in outcome.cleanups or ()],
+        "more_old_files": outcome.of_old_files.number - len(outcome.old_files or ()),
+        "cleanups": [_cleanup(run, outcome.left_out) for run in outcome.cleanups or ()],
         "orphans": [_orphan(one) for one in outcome.orphans or ()],
         "quarantined": [_quarantined(one) for one in outcome.quarantined],
+        "more_quarantined": outcome.left_out.quarantined,
         "forgotten": _forgotten(outcome.forgotten),
     }
 
@@ -164,19 +169,22 @@ def _backup(outcome: BackupOutcome) -> Json:
         "pinned": backup.pinned,
         "backup_table": backup.backup_table,
         "units": [effect.partition for effect in backup.effects],
-        "files": backup.files,
-        "bytes": backup.total_bytes,
+        "more_units": outcome.held.units - len(backup.effects),
+        "files": outcome.held.files,
+        "bytes": outcome.held.total_bytes,
         "outcome": outcome.state.code,
         "reason": outcome.reason,
         "code": _code(outcome.why),
         "going_units": [effect.partition for effect in outcome.going],
+        "more_going_units": outcome.chosen.units - len(outcome.going),
         "kept_units": [{"partition": name, "reason": why.what if why else "", "code": _code(why)} for name, why in outcome.kept_units],
+        "more_kept_units": outcome.more_kept,
         "late_files": list(outcome.late_files),
         "more_late_files": outcome.more_late,
     }
 
 
-def _logged_run(run: LoggedRun) -> Json:
+def _logged_run(run: LoggedRun, left_out: LeftOut) -> Json:
     return {
         "version": run.version,
         "run": run.run,
@@ -204,7 +212,12 @@ def _logged_run(run: LoggedRun) -> Json:
             }
             for unit in run.units
         ],
+        "more_units": [_logged_units(units) for units in left_out.units.get(run.version, ())],
     }
+
+
+def _logged_units(several: LoggedUnits) -> Json:
+    return {"outcome": several.outcome.code, "code": several.code, "units": several.units}
 
 
 def _orphan(one: Orphan) -> Json:
@@ -241,12 +254,13 @@ def _old_files(one: KeptFiles) -> Json:
     }
 
 
-def _cleanup(run: LoggedRun) -> Json:
+def _cleanup(run: LoggedRun, left_out: LeftOut) -> Json:
     return {
         "version": run.version,
         "run": run.run,
         "timestamp_ms": run.timestamp_ms,
         "places": list(run.discarded),
+        "more_places": left_out.places.get(run.version, 0),
         "files": run.discarded_files,
         "bytes": run.discarded_bytes,
         "parameters": dict(run.parameters),
@@ -263,12 +277,14 @@ def _change(effect: Effect) -> Json:
     }
 
 
-def _file_set(files: Optional[FileSet]) -> Optional[Json]:
+def _file_set(files: Optional[FileSet], left_out: LeftOut) -> Optional[Json]:
     if files is None:
         return None
     return {
         "files": [{"path": path, "bytes": size} for path, size in sorted(files.files.items())],
         "tombstones": [{"path": path, "bytes": size, "place": place} for path, (size, place) in sorted(files.tombstones.items())],
+        "more_files": left_out.files,
+        "more_tombstones": left_out.tombstones,
     }
 
 

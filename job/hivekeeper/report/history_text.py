@@ -5,15 +5,25 @@ Pure: a table's outcome in, lines out; `screen.py` assembles them.
 
 from __future__ import annotations
 
-from typing import Callable, List, Mapping, Sequence, Tuple
+from typing import Callable, List, Mapping, Sequence, Tuple, Union
 
 from hivekeeper.config.value_types import write_duration
 from hivekeeper.plan.orphans import Orphan, OrphanState
 from hivekeeper.plan.quarantine import Quarantine, explain
 from hivekeeper.report import text
-from hivekeeper.report.command_text import BACKUP_HEADERS, backup_row, describe_problem, indent, limited, outcomes_text, plural, time_text
-from hivekeeper.report.results import KeptFiles, TableOutcome
-from hivekeeper.runlog.history import Effect, LoggedRun
+from hivekeeper.report.command_text import (
+    BACKUP_HEADERS,
+    backup_row,
+    describe_problem,
+    indent,
+    limited,
+    outcomes_text,
+    plural,
+    time_text,
+    untold,
+)
+from hivekeeper.report.results import KeptFiles, LeftOut, LoggedUnits, TableOutcome
+from hivekeeper.runlog.history import Effect, LoggedRun, LoggedUnit
 from hivekeeper.runlog.replay import FileSet
 
 
@@ -28,14 +38,15 @@ def render_history(table: TableOutcome, width: int) -> List[str]:
         return _cleanups(table, table.cleanups, width)
     if not table.log:
         return [f"{table.table}: no runs"]
-    rows = [_log_row(run) for run in table.log]
+    rows = [_log_row(run, table.left_out) for run in table.log]
     headers = ["VERSION", "WHEN", "OPERATION", "RUN", "BY", "UNITS", "GAP", "LATE", "NOTE"]
     lines = [f"{table.table}:", indent(text.table(rows, headers, ">=====>>=", width))]
     if table.backups:
-        size = sum(one.backup.total_bytes for one in table.backups)
+        size = sum(one.held.total_bytes for one in table.backups)
         lines.append(f"  backups: {len(table.backups)}, {text.bytes_text(size)}")
         lines.append(indent(text.table([backup_row(one) for one in table.backups], BACKUP_HEADERS, "=<=>>>", width)))
-    return lines + limited([_in_quarantine(table, one) for one in table.quarantined])
+    lines += limited([_in_quarantine(table, one) for one in table.quarantined])
+    return lines + untold(table.left_out.quarantined, "units in quarantine")
 
 
 def _old_files(table: TableOutcome, old_files: Sequence[KeptFiles], width: int) -> List[str]:
@@ -53,9 +64,10 @@ def _old_files(table: TableOutcome, old_files: Sequence[KeptFiles], width: int) 
         ]
         for one in old_files
     ]
-    going = sum(1 for one in old_files if not one.stay)
-    head = f"{table.table}: old files of {plural(len({one.effect.partition for one in old_files}), 'partition')}; a cleanup now: {going} go"
-    return [head, indent(text.table(rows, ["PARTITION", "RUN", "WHEN", "FILES", "SIZE", "VERDICT", "WHY"], "<==>>==", width))]
+    every = table.of_old_files
+    head = f"{table.table}: old files of {plural(every.partitions, 'partition')}; a cleanup now: {every.going} go"
+    told = text.table(rows, ["PARTITION", "RUN", "WHEN", "FILES", "SIZE", "VERDICT", "WHY"], "<==>>==", width)
+    return [head, indent(told), *untold(every.number - len(rows), "old files")]
 
 
 def render_orphans(table: TableOutcome, orphans: Sequence[Orphan]) -> List[str]:
@@ -90,7 +102,7 @@ def _cleanups(table: TableOutcome, cleanups: Sequence[LoggedRun], width: int) ->
             time_text(run.timestamp_ms),
             run.run,
             f"{run.user}@{run.host}",
-            text.count_text(len(run.discarded)),
+            text.count_text(len(run.discarded) + table.left_out.places.get(run.version, 0)),
             text.count_text(run.discarded_files),
             text.bytes_text(run.discarded_bytes),
             _rules_text(run) or ("recovered" if run.recovered_by else "-"),
@@ -112,8 +124,9 @@ def _in_quarantine(table: TableOutcome, quarantined: Quarantine) -> str:
     return f"{table.table}{'/' if name else ''}{name}: in quarantine: {describe_problem(reason)}"
 
 
-def _log_row(run: LoggedRun) -> List[str]:
-    gaps = [unit.gap_ms for unit in run.units if unit.gap_ms is not None]
+def _log_row(run: LoggedRun, left_out: LeftOut) -> List[str]:
+    units: Sequence[Union[LoggedUnit, LoggedUnits]] = (*run.units, *left_out.units.get(run.version, ()))
+    gaps = [unit.gap_ms for unit in units if unit.gap_ms is not None]
     notes = [f"recovered by {run.recovered_by}"] if run.recovered_by else []
     notes += ["begun"] if not run.finished else []
     notes += ["details expired"] if run.expired else []
@@ -125,9 +138,9 @@ def _log_row(run: LoggedRun) -> List[str]:
         run.operation,
         run.run,
         f"{run.user}@{run.host}",
-        outcomes_text(run),
+        outcomes_text(run, left_out),
         f"{max(gaps):.1f} ms" if gaps else "-",
-        str(sum(unit.late_count for unit in run.units)),
+        str(sum(unit.late_count for unit in units)),
         "; ".join(notes),
     ]
 
@@ -141,11 +154,16 @@ def _changes(table: TableOutcome, effects: Sequence[Effect]) -> List[str]:
         lines.append(f"  {effect.partition or '(whole table)'}: old files {where}")
         lines += [f"    - {file.name}  {text.bytes_text(file.length)}" for file in effect.before]
         lines += [f"    + {file.name}  {text.bytes_text(file.length)}" for file in effect.after]
+    if table.left_out.changes:
+        return lines + untold(table.left_out.changes, "changed units")
     return lines if effects else [*lines, "  changed no file"]
 
 
 def _file_set(table: TableOutcome, files: FileSet) -> List[str]:
-    counts = f"{plural(len(files.files), 'file')}, {plural(len(files.tombstones), 'tombstone')}"
+    left_out = table.left_out
+    tombstones = len(files.tombstones) + left_out.tombstones
+    counts = f"{plural(len(files.files) + left_out.files, 'file')}, {plural(tombstones, 'tombstone')}"
     lines = [f"{table.table}: {counts} (writers' own files are not in the log)"]
     lines += [f"  file       {path}  {text.bytes_text(size)}" for path, size in sorted(files.files.items())]
-    return lines + [f"  tombstone  {path}  {text.bytes_text(size)}  in {place}" for path, (size, place) in sorted(files.tombstones.items())]
+    lines += [f"  tombstone  {path}  {text.bytes_text(size)}  in {place}" for path, (size, place) in sorted(files.tombstones.items())]
+    return lines + untold(left_out.files + left_out.tombstones, "files and tombstones")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from hivekeeper.codes import Coded, Exit
 from hivekeeper.model import Differences, FileRowGroups
@@ -20,7 +20,7 @@ from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Backup, Window
 from hivekeeper.ports import Row
 from hivekeeper.reasons import MOST_CHARACTERS, MOST_NAMED, Code, Reason, shorten
-from hivekeeper.runlog.history import Effect, LoggedRun
+from hivekeeper.runlog.history import Effect, LoggedRun, LoggedUnit
 from hivekeeper.runlog.outcomes import Outcome, spare_astray
 from hivekeeper.runlog.replay import FileSet
 
@@ -149,6 +149,19 @@ class BackupState(Coded):
 
 
 @dataclass(frozen=True)
+class FilesOfUnits:
+    """What is told of the old files of several units together."""
+
+    units: int
+    files: int
+    total_bytes: int
+
+    @classmethod
+    def of(cls, effects: Sequence[Effect]) -> FilesOfUnits:
+        return cls(len(effects), sum(one.backup_files for one in effects), sum(one.backup_bytes for one in effects))
+
+
+@dataclass(frozen=True)
 class BackupOutcome:
     """One backup as shown by cleanup or history.
 
@@ -162,9 +175,36 @@ class BackupOutcome:
     late_files: Tuple[str, ...] = ()
     going: Tuple[Effect, ...] = ()
     more_late: int = 0
+    # Of all its units, and of those that go, where a command over many tables has no room for them; how many more are kept.
+    of_all: Optional[FilesOfUnits] = None
+    of_going: Optional[FilesOfUnits] = None
+    more_kept: int = 0
 
     def without_files(self) -> BackupOutcome:
-        return replace(self, backup=self.backup.without_files(), going=tuple(effect.without_files() for effect in self.going))
+        backup = self.backup.without_files()
+        # Those that go are some of all: there may be a million, which need not be held twice.
+        held = {effect.key: effect for effect in backup.effects}
+        return replace(self, backup=backup, going=tuple(held[effect.key] for effect in self.going))
+
+    def without_units(self, most: int) -> BackupOutcome:
+        """With so many of the units that are kept, of which those that could not be discarded come first."""
+        return replace(
+            self,
+            backup=replace(self.backup, effects=()),
+            going=(),
+            of_all=self.held,
+            of_going=self.chosen,
+            kept_units=self.kept_units[:most],
+            more_kept=self.more_kept + len(self.kept_units[most:]),
+        )
+
+    @property
+    def held(self) -> FilesOfUnits:
+        return self.of_all or FilesOfUnits.of(self.backup.effects)
+
+    @property
+    def chosen(self) -> FilesOfUnits:
+        return self.of_going or FilesOfUnits.of(self.going)
 
     @property
     def dispensable(self) -> int:
@@ -187,11 +227,11 @@ class BackupOutcome:
 
     @property
     def going_files(self) -> int:
-        return sum(effect.backup_files for effect in self.going)
+        return self.chosen.files
 
     @property
     def going_bytes(self) -> int:
-        return sum(effect.backup_bytes for effect in self.going)
+        return self.chosen.total_bytes
 
     @property
     def reason(self) -> str:
@@ -208,7 +248,8 @@ class KeptFiles:
     why: Reason
 
     def without_files(self) -> KeptFiles:
-        return replace(self, backup=self.backup.without_files(), effect=self.effect.without_files())
+        # With the backup's other units, those of a million would be held a million times.
+        return replace(self, backup=replace(self.backup, effects=()), effect=self.effect.without_files())
 
     @property
     def dispensable(self) -> int:
@@ -228,6 +269,81 @@ class Forgotten:
     backup_tables: Tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class OfAllOldFiles:
+    """What is told of all old files of a table: how many times a run left some of a unit, of how many partitions, how many would go."""
+
+    number: int
+    partitions: int
+    going: int
+
+    @classmethod
+    def of(cls, old_files: Sequence[KeptFiles]) -> OfAllOldFiles:
+        return cls(len(old_files), len({one.effect.partition for one in old_files}), sum(not one.stay for one in old_files))
+
+
+KNOWN_CODES = frozenset(code.code for code in Code)
+
+
+@dataclass(frozen=True)
+class LoggedUnits:
+    """Units of one logged run, with one outcome, for reasons with one code ("" for one that this version does not know)."""
+
+    outcome: Outcome
+    code: str
+    units: int
+    gap_ms: Optional[float]
+    late_count: int
+
+    @classmethod
+    def of(cls, units: Iterable[LoggedUnit]) -> Tuple[LoggedUnits, ...]:
+        alike: Dict[Tuple[Outcome, str], List[LoggedUnit]] = {}
+        for unit in units:
+            alike.setdefault((unit.outcome, unit.reason_code if unit.reason_code in KNOWN_CODES else ""), []).append(unit)
+        return tuple(
+            cls(
+                outcome,
+                code,
+                len(each),
+                max((unit.gap_ms for unit in each if unit.gap_ms is not None), default=None),
+                sum(unit.late_count for unit in each),
+            )
+            for (outcome, code), each in alike.items()
+        )
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What the log of a table says that is not told one by one, because all tables together have too much of it.
+
+    `units` and `places` are of runs, by the versions of their entries; `files` and `tombstones` of a version of the log. `old_files` counts
+    those that are told, too.
+    """
+
+    units: Mapping[int, Tuple[LoggedUnits, ...]] = field(default_factory=dict)
+    places: Mapping[int, int] = field(default_factory=dict)
+    old_files: Optional[OfAllOldFiles] = None
+    quarantined: int = 0
+    changes: int = 0
+    files: int = 0
+    tombstones: int = 0
+
+
+def _reduce_backups(backups: Sequence[BackupOutcome], most: int) -> Tuple[BackupOutcome, ...]:
+    """With so many units in all of them, those of the gravest backups first."""
+    found: Dict[int, BackupOutcome] = {}
+    for at in sorted(range(len(backups)), key=lambda at: SEVERITY.index(backups[at].state.exit)):
+        found[at] = backups[at].without_units(most)
+        most -= len(found[at].kept_units)
+    return tuple(found[at] for at in range(len(backups)))
+
+
+def _choose_logged(runs: Iterable[LoggedRun], most: int) -> Set[Tuple[int, int]]:
+    """So many units of all runs, the gravest, then those of the newest runs: the version of each one's entry, and its place there."""
+    every = ((SEVERITY.index(unit.outcome.exit), -run.version, at) for run in runs for at, unit in enumerate(run.units))
+    return {(-newest, at) for _, newest, at in nsmallest(most, every)}
+
+
 # The parts of a table's outcome that can be shortened as a whole.
 Shortenable = Union[ObservedTable, BackupOutcome, LoggedRun, KeptFiles, Quarantine]
 
@@ -240,7 +356,7 @@ class TableOutcome:
     entries, the files at a version, the files one run removed and added, the old files by partition; `quarantined` goes with all entries;
     `orphans`: the leftovers in a database, whose name is then `table`. `forgotten`: what `forget` removed. `window`: what a cleanup keeps
     whole. `answered_by`: nothing was done, because this run bore the command's run key already. `row_groups`: by unit, those of files that
-    are live now and whose footers the command read, if the catalogue wants them.
+    are live now and whose footers the command read, if the catalogue wants them. `left_out`: what is told of the log together.
     """
 
     table: str
@@ -267,16 +383,19 @@ class TableOutcome:
     forgotten: Optional[Forgotten] = None
     declined: bool = False
     row_groups: Mapping[str, Tuple[FileRowGroups, ...]] = field(default_factory=dict)
+    left_out: LeftOut = LeftOut()
 
     def without_manifests(self) -> TableOutcome:
-        """A command keeps the outcomes of all its tables until its end. What one run has changed is told with its files."""
+        """A command keeps the outcomes of all its tables until its end. Of entries of the log only units are told; of a cleanup, places;
+        what one run has changed is told beside its entry.
+        """
         return replace(
             self,
             backups=tuple(one.without_files() for one in self.backups),
-            log=self.log if self.changes is not None else tuple(run.without_files() for run in self.log),
+            log=tuple(_only_units(run) for run in self.log),
             old_files=tuple(one.without_files() for one in self.old_files) if self.old_files is not None else None,
-            cleanups=tuple(run.without_units() for run in self.cleanups) if self.cleanups is not None else None,
-            answered_by=self.answered_by.without_files() if self.answered_by else None,
+            cleanups=tuple(replace(run.without_units(), discarding=()) for run in self.cleanups) if self.cleanups is not None else None,
+            answered_by=_only_units(self.answered_by) if self.answered_by else None,
         )
 
     def without_listings(self) -> TableOutcome:
@@ -309,12 +428,22 @@ class TableOutcome:
 
     @property
     def unit_count(self) -> int:
-        """How many units it holds."""
-        return max(len(self.units), len(self.observed.units) if self.observed else 0)
+        """How many units it holds, and files by name."""
+        of_now = max(len(self.units), len(self.observed.units) if self.observed else 0)
+        of_backups = sum(len(one.backup.effects) + len(one.kept_units) for one in self.backups)
+        of_files = sum(1 + len(one.before) + len(one.after) for one in self.changes or ())
+        of_files += len(self.files.files) + len(self.files.tombstones) if self.files else 0
+        of_log = sum(len(run.units) for run in self._logged) + sum(len(run.discarded) for run in self.cleanups or ())
+        return of_now + of_backups + of_files + of_log + len(self.old_files or ()) + len(self.quarantined)
+
+    @property
+    def _logged(self) -> Tuple[LoggedRun, ...]:
+        """The entries whose units are told."""
+        return (*self.log, self.answered_by) if self.answered_by else self.log
 
     def without_units(self, most: int) -> TableOutcome:
         """With so many units, the gravest, and those whose rows readers may miss (`spare_astray`); the others are told together, by outcome
-        and code.
+        and code. Of what the log says, and of backups, with so many of each.
         """
         kept = {at for at, (_, is_spared) in enumerate(spare_astray(self.units)) if is_spared}
         kept.update(nsmallest(most, range(len(self.units)), lambda at: SEVERITY.index(self.units[at].exit)))
@@ -331,7 +460,44 @@ class TableOutcome:
             units=(*(self.units[at] for at in sorted(kept)), *together),
             observed=self.observed.without_units(most) if self.observed else None,
             row_groups={},
+            backups=_reduce_backups(self.backups, most),
+        )._without_logged(most)
+
+    def _without_logged(self, most: int) -> TableOutcome:
+        chosen, changes = _choose_logged(self._logged, most), self.changes or ()
+        more = {
+            run.version: LoggedUnits.of(unit for at, unit in enumerate(run.units) if (run.version, at) not in chosen)
+            for run in self._logged
+        }
+
+        def told(run: LoggedRun) -> LoggedRun:
+            return replace(run, units=tuple(unit for at, unit in enumerate(run.units) if (run.version, at) in chosen))
+
+        left_out = LeftOut(
+            {version: units for version, units in more.items() if units},
+            {run.version: len(run.discarded) for run in self.cleanups or ()},
+            OfAllOldFiles.of(self.old_files) if self.old_files is not None else None,
+            len(self.quarantined[most:]),
+            len(changes),
+            *((len(self.files.files), len(self.files.tombstones)) if self.files else ()),
         )
+        answer = self.answered_by
+        return replace(
+            self,
+            log=tuple(told(run) for run in self.log),
+            # Its code may be known by its units only.
+            answered_by=replace(told(answer), exit_code=int(code_of_run(answer))) if answer else None,
+            cleanups=tuple(replace(run, discarded=()) for run in self.cleanups) if self.cleanups is not None else None,
+            old_files=self.old_files[:most] if self.old_files is not None else None,
+            quarantined=self.quarantined[:most],
+            changes=() if self.changes is not None else None,
+            files=FileSet({}, {}) if self.files is not None else None,
+            left_out=left_out,
+        )
+
+    @property
+    def of_old_files(self) -> OfAllOldFiles:
+        return self.left_out.old_files or OfAllOldFiles.of(self.old_files or ())
 
     @property
     def row_group_count(self) -> int:
@@ -372,6 +538,10 @@ class TableOutcome:
 
     def count(self, outcome: Outcome) -> int:
         return sum(unit.units for unit in self.units if unit.outcome is outcome)
+
+
+def _only_units(run: LoggedRun) -> LoggedRun:
+    return replace(run, effects=(), discarding=(), discarded=()).without_files()
 
 
 def code_of_run(run: LoggedRun) -> Exit:
