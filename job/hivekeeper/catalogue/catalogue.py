@@ -58,8 +58,8 @@ class Catalogue:
     def open_there(cls, cluster: Cluster, settings: CatalogueSettings, run: RunId, trusted: Tuple[str, ...]) -> Catalogue:
         """The same for what only deals with rows that are there, without the components that lie where tables do and have no commit yet.
 
-        A table that claims the place of a commit came to it later, as anybody's can. Nobody else may write there, and nothing is removed but
-        what only commits name. Raises UsageError if no component is left.
+        A table that claims the place of a commit came to it later, as anybody's can. Nobody else may write there, and nothing is removed
+        but what only commits name. Raises UsageError if no component is left.
         """
         opened = cls._at_place(cluster, settings, run, trusted)
         claims = opened._find_claims()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Callable, List, Mapping, Set
+from typing import Callable, List, Mapping
 
 from hivekeeper import names
 from hivekeeper.commands import per_table, selection
@@ -33,8 +33,8 @@ def show_orphans(context: Context, at_home: AtHome = lambda _table, _control: No
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
     homes = cluster.metastore.database_locations()
     databases = [name.lower() for name in dict.fromkeys(context.selection.databases)]
-    unread: Set[str] = set()
-    outcomes = [outcome for database in databases for outcome in _orphans_of(_Search(context, database, homes, at_home, unread))]
+    looked = orphans.Looked()
+    outcomes = [outcome for database in databases for outcome in _orphans_of(_Search(context, database, homes, at_home, looked))]
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
     return CommandResult(
         "history", context.run, started, seconds, context.selection.named, tables=tuple(outcomes), signal=cluster.stopping.signal
@@ -52,21 +52,19 @@ def _orphans_of(search: _Search) -> List[TableOutcome]:
         why = Reason(error.code, f"{database}: {error}", "run as a user who may list the database's directory", "nothing was changed")
     except (FilesError, MetastoreUnavailable) as error:
         why = Reason(error.code, f"{database}: {error}", "fix the cause, then run again", "nothing was changed")
-    if not why:
-        search.unread.update(orphan.place for orphan in search.found if orphan.is_unread)
     of_database = TableOutcome(database, problem=why) if why else TableOutcome(database, orphans=tuple(search.found))
     return [of_database, *search.failed]
 
 
 @dataclass
 class _Search:
-    """Finds what is left in one database. `unread`: the places of what was told and not read, of all databases before it."""
+    """Finds what is left in one database. `looked`: of those before it."""
 
     context: Context
     database: str
     homes: Mapping[str, str]
     at_home: AtHome
-    unread: Set[str]
+    looked: orphans.Looked
     found: List[Orphan] = field(default_factory=list)
     failed: List[TableOutcome] = field(default_factory=list)
 
@@ -78,7 +76,7 @@ class _Search:
         self.found += orphans.find_backup_tables(tables, lambda name: name in known or exists(cluster, name))
         if database in self.homes and not cluster.files.is_foreign(self.homes[database]):
             home = self.homes[database]
-            self.found += orphans.find_records(cluster, database, home, tables, self.context.settings_for, self.unread)
+            self.found += orphans.find_records(cluster, database, home, tables, self.context.settings_for, self.looked)
         for table in tables:
             why = per_table.find_bug(cluster, table.full_name, partial(self._look_in, table))
             if why:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import AbstractSet, Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
@@ -35,6 +35,16 @@ MOST_UNREAD = 1000
 MOST_UNREAD_OF_ALL = 10_000
 
 
+@dataclass
+class Looked:
+    """What a command has looked through for the databases before: of each directory where it has read records, which are told for each
+    database, as `cleanup --orphans` discards them only for that of their own table; and how many leftovers it has told and not read.
+    """
+
+    directories: Dict[str, Dict[str, ControlPaths]] = field(default_factory=dict)
+    unread: int = 0
+
+
 def find_backup_tables(tables: Sequence[Table], exists: Callable[[str], bool]) -> List[Orphan]:
     """Backup tables of tables that are gone."""
     found = []
@@ -47,16 +57,16 @@ def find_backup_tables(tables: Sequence[Table], exists: Callable[[str], bool]) -
 
 
 def find_records(
-    cluster: Cluster, database: str, home: str, tables: Sequence[Table], settings_for: Callable[[str], Settings], known: AbstractSet[str]
+    cluster: Cluster, database: str, home: str, tables: Sequence[Table], settings_for: Callable[[str], Settings], looked: Looked
 ) -> List[Orphan]:
     """Control directories that belong to no table, in the database's own directory and in those that its tables lie in; and those that a
-    killed run had begun to remove. `known`: places of unread ones that this command has told for other databases (`_tell_bounded`).
+    killed run had begun to remove. No directory is looked through for two databases.
     """
-    found, removed = _look_through(cluster, home, tables)
+    found, removed, listed = _look_through(cluster, home, tables, looked)
     homeless = sorted(found.keys() - _find_at_home(cluster, tables, found))
     seen = _look_where_allowed(lambda some: cluster.files.look(some, 0), [found[place].top for place in homeless])
-    removed += _removed_inside(cluster, [place for place in homeless if found[place].is_inside])
-    there = [place for place in homeless if found[place].top in seen and found[place].top not in known]
+    removed += _removed_inside(cluster, [place for place in homeless if found[place].is_inside and names.parent(place) in listed])
+    there = [place for place in homeless if found[place].top in seen]
     # What a run of this user may have left, which `cleanup --orphans` finishes, comes before what others have called so.
     ours = {cluster.user, *cluster.trusted_owners}
     removed.sort(key=lambda entry: (entry.owner not in ours, entry.path))
@@ -64,41 +74,48 @@ def find_records(
         (_explain_removed(path, database) for path in dict.fromkeys(entry.path for entry in removed)),
         (_describe(cluster, place, found[place], database, tables, settings_for) for place in there),
     )
-    return sorted(_tell_bounded(leftovers, database, known), key=lambda orphan: orphan.kind is OrphanKind.REMOVED)
+    told = _tell_bounded(leftovers, database, looked)
+    read = {orphan.place for orphan in told if not orphan.is_unread}
+    looked.directories.update({directory: {} for directory in listed})
+    for place in there:
+        if found[place].top in read:
+            looked.directories[names.parent(place)][place] = found[place]
+    return sorted(told, key=lambda orphan: orphan.kind is OrphanKind.REMOVED)
 
 
-def _tell_bounded(leftovers: Iterable[Orphan], database: str, known: AbstractSet[str]) -> List[Orphan]:
-    """All that was read, and of the rest what was not told before, up to a bound. Whoever may write beside a table fills its directory with
-    what looks like records, and may have a table there in each of their databases.
-
-    What was read is told for each database: `cleanup --orphans` discards it only for that of its own table.
-    """
+def _tell_bounded(leftovers: Iterable[Orphan], database: str, looked: Looked) -> List[Orphan]:
+    """All that was read, and so many of the rest: whoever may write beside a table fills its directory with what looks like records."""
     told: List[Orphan] = []
     first, left_out = "", 0
-    room = min(MOST_UNREAD, MOST_UNREAD_OF_ALL - len(known))
+    most = min(looked.unread + MOST_UNREAD, MOST_UNREAD_OF_ALL)
     for orphan in leftovers:
         if not orphan.is_unread:
             told.append(orphan)
-        elif orphan.place not in known:
-            if room > 0:
-                room -= 1
-                told.append(orphan)
-            else:
-                first, left_out = first or orphan.place, left_out + 1
+        elif looked.unread < most:
+            looked.unread += 1
+            told.append(orphan)
+        else:
+            first, left_out = first or orphan.place, left_out + 1
     if left_out:
         what = f"{first} is left out, and {left_out - 1} more beside tables of {database}: their records were not read"
         log.warning("step=find-orphans reason=%r", what)
     return told
 
 
-def _look_through(cluster: Cluster, home: str, tables: Sequence[Table]) -> Tuple[Dict[str, ControlPaths], List[FileInfo]]:
-    """Where control directories may be, and those that a killed run had begun to remove. What is listed is bounded for all directories
-    together: whoever may create tables chooses how many these are.
+def _look_through(
+    cluster: Cluster, home: str, tables: Sequence[Table], looked: Looked
+) -> Tuple[Dict[str, ControlPaths], List[FileInfo], Set[str]]:
+    """Where control directories may be; those that a killed run had begun to remove; and the directories that were listed. What is listed
+    is bounded for all of these together: whoever may create tables chooses how many they are.
     """
     found: Dict[str, ControlPaths] = {}
     removed: List[FileInfo] = []
+    listed: Set[str] = set()
     left = MOST_LISTED
     for parent in [home, *sorted(_find_parents(cluster, tables) - {home})]:
+        if parent in looked.directories:
+            found.update(looked.directories[parent])
+            continue
         try:
             entries = _list_entries(cluster, parent, left)
         except (Refused, FilesError) as error:
@@ -107,9 +124,10 @@ def _look_through(cluster: Cluster, home: str, tables: Sequence[Table]) -> Tuple
             log.warning("step=find-orphans reason=%r", f"{parent} is left out: {error}")
             continue
         left -= len(entries)
+        listed.add(parent)
         found.update(_controls_among(parent, [entry for entry in entries if entry.is_dir]))
         removed += _removed_among(entries)
-    return found, removed
+    return found, removed, listed
 
 
 def _find_parents(cluster: Cluster, tables: Sequence[Table]) -> Set[str]:
