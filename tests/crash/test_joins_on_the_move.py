@@ -4,18 +4,21 @@ anywhere.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pytest
 
 from hivekeeper import names
 from hivekeeper.reasons import Code
+from support.fakes.files import Killed
+from support.fakes.rows import DataFile
 from support.joined_desk import (
     ALL,
     SMALL,
     a_desk,
     at,
+    create_again,
     delete_then_put,
     drop_partition,
     files_of,
@@ -27,8 +30,10 @@ from support.joined_desk import (
     rename_partition,
     replace_one,
     rows,
+    rows_anywhere,
     rows_aside,
     rows_by_file,
+    survive,
 )
 
 # More calls than a command makes.
@@ -283,3 +288,28 @@ def test_no_old_files_are_called_discarded_in_a_directory_that_is_away_for_some_
         return len(waiting) == 2
 
     every_call(play)
+
+
+@pytest.mark.parametrize("then", [create_again, drop_partition, rename_partition, recover])
+@pytest.mark.parametrize("part", ["file", "tail"])
+def test_what_came_to_the_place_of_a_file_that_a_recovery_takes_out_of_live_is_not_deleted_with_that_one(part, then):
+    """The directory of what was taken goes as a tree when the run is over."""
+    desk = a_desk()
+    desk.kill_before(["concat", "/dt=1/part"], desk.compact)
+
+    def put_before(what):
+        words = what.split()
+        if words[-1].endswith(f"/taken/u00002.{part}"):
+            desk.world.files.writer.delete(words[1])
+            desk.world.files.writer.add(words[1], DataFile(("strange",)), 128 << 20)
+            desk.world.files.die_after(1)
+
+    desk.world.files.before_step = put_before
+    with suppress(Killed):
+        desk.recover()
+    survive(desk)
+    assert any(path.endswith(f"/taken/u00002.{part}") for path in desk.world.picture())
+    then(desk)
+    recover(desk)
+    assert not [path for path in desk.world.picture() if "/taken/" in path]
+    assert "strange" in rows_anywhere(desk)

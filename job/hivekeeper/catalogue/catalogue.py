@@ -6,7 +6,7 @@ Changes nothing outside its own directories and its own database.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -43,10 +43,35 @@ class Catalogue:
     base: str
     run: RunId
     trusted: Tuple[str, ...]
+    # Those that are read and changed.
+    components: Tuple[Component, ...] = COMPONENTS
 
     @classmethod
     def open(cls, cluster: Cluster, settings: CatalogueSettings, run: RunId, trusted: Tuple[str, ...]) -> Catalogue:
-        """Raises UsageError if there is none, or if it would lie where tables do."""
+        """Raises UsageError if there is none, or if it would lie where tables do: their readers would find its files among the rows."""
+        opened = cls._at_place(cluster, settings, run, trusted)
+        for claim in opened._find_claims().values():
+            raise claim
+        return opened
+
+    @classmethod
+    def open_there(cls, cluster: Cluster, settings: CatalogueSettings, run: RunId, trusted: Tuple[str, ...]) -> Catalogue:
+        """The same for what only deals with rows that are there, without the components that lie where tables do and have no commit yet.
+
+        A table that claims the place of a commit came to it later, as anybody's can. Nobody else may write there, and nothing is removed
+        but what only commits name. Raises UsageError if no component is left.
+        """
+        opened = cls._at_place(cluster, settings, run, trusted)
+        claims = opened._find_claims()
+        there = tuple(component for component in COMPONENTS if component not in claims or opened.store(component).is_there())
+        for claim in () if there else claims.values():
+            raise claim
+        for component, claim in claims.items():
+            log.warning("step=catalogue component=%s claimed reason=%r", component.name, str(claim))
+        return replace(opened, components=there)
+
+    @classmethod
+    def _at_place(cls, cluster: Cluster, settings: CatalogueSettings, run: RunId, trusted: Tuple[str, ...]) -> Catalogue:
         if settings.base_path is None:
             raise UsageError("catalogue.base_path is not set", next="set it to a directory for the catalogue (docs/catalogue.md)")
         base = cluster.files.qualify(settings.base_path)
@@ -57,20 +82,22 @@ class Catalogue:
             )
         top = names.join(base, settings.relative_path)
         opened = cls(confine(cluster, Jail("the catalogue", (top,), settings.database.lower())), settings, base, run, trusted)
-        opened._require_places()
-        return opened
-
-    def _require_places(self) -> None:
-        places = [self.store(component).top for component in COMPONENTS]
+        places = [opened.store(component).top for component in COMPONENTS]
         if len(set(places)) < len(places):
             raise _wrong_place(f"two components lie at {max(places, key=places.count)}", "give each component a directory of its own")
+        return opened
+
+    def _find_claims(self) -> Dict[Component, UsageError]:
+        """The components that lie where a table of somebody else does."""
+        places = {self.store(component).top: component for component in COMPONENTS}
         own = {f"{self.database}.{component.table}" for component in COMPONENTS}
-        for place, touching in self.cluster.metastore.locations_below(places).items():
+        found = {}
+        for place, touching in self.cluster.metastore.locations_below(list(places)).items():
             others = [name for name in touching if name not in own]
             if others:
-                raise _wrong_place(
-                    f"{place} is, contains or lies in the directory of {others[0]}", "set catalogue.base_path to another one"
-                )
+                what = f"{place} is, contains or lies in the directory of {others[0]}"
+                found[places[place]] = _wrong_place(what, "set catalogue.base_path to another one")
+        return found
 
     @property
     def database(self) -> str:
@@ -182,7 +209,7 @@ class Catalogue:
     def delete(self, chosen: Callable[[str, str, str], bool]) -> Mapping[str, int]:
         """Remove rows by database, table and metadata key; returns how many keys were there, by component. Files stay until they expire."""
         counts = {}
-        for component in COMPONENTS:
+        for component in self.components:
             by_part: Dict[str, Set[Filter]] = {}
             for part, *key in self.store(component).rows((component.part, *KEY_COLUMNS)):
                 catalogue, database, table, metadata_key = map(str, key)
@@ -195,12 +222,12 @@ class Catalogue:
 
     def purge(self) -> None:
         """Remove all rows. Commits and files stay until they expire."""
-        for component in COMPONENTS:
+        for component in self.components:
             self._change(component, PURGE, lambda before: [Part(name, (), is_whole=True) for name in (before.by_part if before else ())])
 
     def expire(self) -> None:
         """Remove what a newer commit replaced longer ago than expire_after."""
-        for component in COMPONENTS:
+        for component in self.components:
             self._change(component, EXPIRE, lambda _before: ())
 
     def _change(self, component: Component, operation: str, parts: Callable[[Optional[Commit]], Iterable[Part]]) -> None:

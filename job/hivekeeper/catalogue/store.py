@@ -88,6 +88,13 @@ class Store:
                 continue
         raise Unusable(f"{self.log}: commits disappear while they are read", next="find out who removes them")
 
+    def is_there(self) -> bool:
+        """Whether it has a commit. Raises NeedsInvestigation if others may have put it there."""
+        if not self._list():
+            return False
+        self._require_own()
+        return True
+
     def _list(self) -> Dict[int, FileInfo]:
         entries = self.cluster.files.look([self.log])[self.log].entries
         found = {names.log_version(entry.name): entry for entry in entries if not entry.is_dir}

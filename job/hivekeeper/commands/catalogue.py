@@ -49,14 +49,10 @@ class Request:
     limit: int = 1000
 
 
-def open_catalogue(context: Context, settings: CatalogueSettings, trusted: Tuple[str, ...]) -> Catalogue:
-    return Catalogue.open(context.cluster, settings, context.run, trusted)
-
-
 def open_known(context: Context, settings: CatalogueSettings, trusted: Tuple[str, ...]) -> Optional[Catalogue]:
-    """The same for what is known of tables; None if another table claims its place, as anybody's can, which must not end a command."""
+    """The catalogue, for what is known of tables; None if a table claims its place, as anybody's can, which must not end a command."""
     try:
-        return open_catalogue(context, settings, trusted)
+        return Catalogue.open(context.cluster, settings, context.run, trusted)
     except UsageError as error:
         if error.reason.code is not Code.CATALOGUE_PLACE:
             raise
@@ -68,7 +64,7 @@ def run_catalogue(context: Context, settings: CatalogueSettings, trusted: Tuple[
     """Carry out a request. Raises UsageError and the errors of the catalogue's files."""
     cluster = context.cluster
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
-    catalogue = open_catalogue(context, settings, trusted)
+    catalogue = Catalogue.open_there(cluster, settings, context.run, trusted)
     if request.action == SHOW:
         answer = _show(catalogue, context.selection, request)
     elif request.action == DELETE:

@@ -33,18 +33,19 @@ def show_orphans(context: Context, at_home: AtHome = lambda _table, _control: No
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
     homes = cluster.metastore.database_locations()
     databases = [name.lower() for name in dict.fromkeys(context.selection.databases)]
-    outcomes = [outcome for database in databases for outcome in _orphans_of(context, database, homes, at_home)]
+    looked = orphans.Looked()
+    outcomes = [outcome for database in databases for outcome in _orphans_of(_Search(context, database, homes, at_home, looked))]
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
     return CommandResult(
         "history", context.run, started, seconds, context.selection.named, tables=tuple(outcomes), signal=cluster.stopping.signal
     )
 
 
-def _orphans_of(context: Context, database: str, homes: Mapping[str, str], at_home: AtHome) -> List[TableOutcome]:
+def _orphans_of(search: _Search) -> List[TableOutcome]:
     """The outcome of a database, and of each table on which an unforeseen error has shown."""
-    search = _Search(context, database, homes, at_home)
+    database = search.database
     try:
-        why = per_table.find_bug(context.cluster, database, search.look)
+        why = per_table.find_bug(search.context.cluster, database, search.look)
     except HivekeeperError as error:
         why = error.reason
     except NoPermission as error:
@@ -57,12 +58,13 @@ def _orphans_of(context: Context, database: str, homes: Mapping[str, str], at_ho
 
 @dataclass
 class _Search:
-    """Finds what is left in one database."""
+    """Finds what is left in one database. `looked`: of those before it."""
 
     context: Context
     database: str
     homes: Mapping[str, str]
     at_home: AtHome
+    looked: orphans.Looked
     found: List[Orphan] = field(default_factory=list)
     failed: List[TableOutcome] = field(default_factory=list)
 
@@ -73,7 +75,8 @@ class _Search:
         known = {table.full_name for table in tables}
         self.found += orphans.find_backup_tables(tables, lambda name: name in known or exists(cluster, name))
         if database in self.homes and not cluster.files.is_foreign(self.homes[database]):
-            self.found += orphans.find_records(cluster, database, self.homes[database], tables, self.context.settings_for)
+            home = self.homes[database]
+            self.found += orphans.find_records(cluster, database, home, tables, self.context.settings_for, self.looked)
         for table in tables:
             why = per_table.find_bug(cluster, table.full_name, partial(self._look_in, table))
             if why:

@@ -67,6 +67,11 @@ class Orphan:
     state: OrphanState = OrphanState.FOUND
     is_read: bool = True
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether no more than its name is known, by which anybody can make as many as they like."""
+        return self.kind is OrphanKind.REMOVED or not self.is_read
+
 
 def explain_records(
     control: str, table_id: str, tables: Iterable[Table], database: str, is_foreign: Callable[[str], bool]

@@ -214,6 +214,8 @@ def _tidy(files: Files, paths: RunPaths, present: Sequence[str]) -> None:
     for file in ("clock", "checkpoint.json.gz"):
         if file in present:
             files.delete_file(paths.state(file))
+    # Copies, and joined files whose rows have files of their own again. What others had put in the places of these went back, or to a
+    # backup, before the run got its entry.
     for needless in ("stage", "taken"):
         if needless in present:
             files.delete_tree(paths.state(needless))

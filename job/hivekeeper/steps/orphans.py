@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
@@ -29,6 +30,19 @@ log = logging.getLogger(__name__)
 MOST_LISTED = 200_000
 # Of hidden entries in a directory that may have been a table's.
 MOST_HIDDEN_INSIDE = 1000
+# Of unread leftovers: those told for one database, and for all of a command, which holds them to its end.
+MOST_UNREAD = 1000
+MOST_UNREAD_OF_ALL = 10_000
+
+
+@dataclass
+class Looked:
+    """What a command has looked through for the databases before: of each directory where it has read records, which are told for each
+    database, as `cleanup --orphans` discards them only for that of their own table; and how many leftovers it has told and not read.
+    """
+
+    directories: Dict[str, Dict[str, ControlPaths]] = field(default_factory=dict)
+    unread: int = 0
 
 
 def find_backup_tables(tables: Sequence[Table], exists: Callable[[str], bool]) -> List[Orphan]:
@@ -43,27 +57,65 @@ def find_backup_tables(tables: Sequence[Table], exists: Callable[[str], bool]) -
 
 
 def find_records(
-    cluster: Cluster, database: str, home: str, tables: Sequence[Table], settings_for: Callable[[str], Settings]
+    cluster: Cluster, database: str, home: str, tables: Sequence[Table], settings_for: Callable[[str], Settings], looked: Looked
 ) -> List[Orphan]:
     """Control directories that belong to no table, in the database's own directory and in those that its tables lie in; and those that a
-    killed run had begun to remove.
+    killed run had begun to remove. No directory is looked through for two databases.
     """
-    found, removed = _look_through(cluster, home, tables)
+    found, removed, listed = _look_through(cluster, home, tables, looked)
     homeless = sorted(found.keys() - _find_at_home(cluster, tables, found))
     seen = _look_where_allowed(lambda some: cluster.files.look(some, 0), [found[place].top for place in homeless])
-    removed += _removed_inside(cluster, [place for place in homeless if found[place].is_inside])
-    there = [_describe(cluster, place, found[place], database, tables, settings_for) for place in homeless if found[place].top in seen]
-    return there + [_explain_removed(path, database) for path in sorted(set(removed))]
+    removed += _removed_inside(cluster, [place for place in homeless if found[place].is_inside and names.parent(place) in listed])
+    there = [place for place in homeless if found[place].top in seen]
+    # What a run of this user may have left, which `cleanup --orphans` finishes, comes before what others have called so.
+    ours = {cluster.user, *cluster.trusted_owners}
+    removed.sort(key=lambda entry: (entry.owner not in ours, entry.path))
+    leftovers = chain(
+        (_explain_removed(path, database) for path in dict.fromkeys(entry.path for entry in removed)),
+        (_describe(cluster, place, found[place], database, tables, settings_for) for place in there),
+    )
+    told = _tell_bounded(leftovers, database, looked)
+    read = {orphan.place for orphan in told if not orphan.is_unread}
+    looked.directories.update({directory: {} for directory in listed})
+    for place in there:
+        if found[place].top in read:
+            looked.directories[names.parent(place)][place] = found[place]
+    return sorted(told, key=lambda orphan: orphan.kind is OrphanKind.REMOVED)
 
 
-def _look_through(cluster: Cluster, home: str, tables: Sequence[Table]) -> Tuple[Dict[str, ControlPaths], List[str]]:
-    """Where control directories may be, and those that a killed run had begun to remove. What is listed is bounded for all directories
-    together: whoever may create tables chooses how many these are.
+def _tell_bounded(leftovers: Iterable[Orphan], database: str, looked: Looked) -> List[Orphan]:
+    """All that was read, and so many of the rest: whoever may write beside a table fills its directory with what looks like records."""
+    told: List[Orphan] = []
+    first, left_out = "", 0
+    most = min(looked.unread + MOST_UNREAD, MOST_UNREAD_OF_ALL)
+    for orphan in leftovers:
+        if not orphan.is_unread:
+            told.append(orphan)
+        elif looked.unread < most:
+            looked.unread += 1
+            told.append(orphan)
+        else:
+            first, left_out = first or orphan.place, left_out + 1
+    if left_out:
+        what = f"{first} is left out, and {left_out - 1} more beside tables of {database}: their records were not read"
+        log.warning("step=find-orphans reason=%r", what)
+    return told
+
+
+def _look_through(
+    cluster: Cluster, home: str, tables: Sequence[Table], looked: Looked
+) -> Tuple[Dict[str, ControlPaths], List[FileInfo], Set[str]]:
+    """Where control directories may be; those that a killed run had begun to remove; and the directories that were listed. What is listed
+    is bounded for all of these together: whoever may create tables chooses how many they are.
     """
     found: Dict[str, ControlPaths] = {}
-    removed: List[str] = []
+    removed: List[FileInfo] = []
+    listed: Set[str] = set()
     left = MOST_LISTED
     for parent in [home, *sorted(_find_parents(cluster, tables) - {home})]:
+        if parent in looked.directories:
+            found.update(looked.directories[parent])
+            continue
         try:
             entries = _list_entries(cluster, parent, left)
         except (Refused, FilesError) as error:
@@ -72,9 +124,10 @@ def _look_through(cluster: Cluster, home: str, tables: Sequence[Table]) -> Tuple
             log.warning("step=find-orphans reason=%r", f"{parent} is left out: {error}")
             continue
         left -= len(entries)
+        listed.add(parent)
         found.update(_controls_among(parent, [entry for entry in entries if entry.is_dir]))
         removed += _removed_among(entries)
-    return found, removed
+    return found, removed, listed
 
 
 def _find_parents(cluster: Cluster, tables: Sequence[Table]) -> Set[str]:
@@ -118,10 +171,10 @@ def _without_backup_tables(tables: Iterable[Table]) -> Set[str]:
     return {table.full_name for table in tables if not table.backup_of}
 
 
-def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[str]:
+def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[FileInfo]:
     """Of directories that somebody may have filled only what is looked for is kept; those with very much hidden in them are left out."""
     left = MOST_LISTED
-    found: Dict[str, List[str]] = {}
+    found: Dict[str, List[FileInfo]] = {}
 
     def look(some: Sequence[str]) -> Optional[Mapping[str, Snapshot]]:
         nonlocal left
@@ -139,7 +192,7 @@ def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[str]:
         return {place: replace(snapshot, entries=()) for place, snapshot in seen.items()}
 
     _look_where_allowed(look, places)
-    return [path for paths in found.values() for path in paths]
+    return [entry for entries in found.values() for entry in entries]
 
 
 def _look_where_allowed(look: Callable[[Sequence[str]], Optional[Mapping[str, Snapshot]]], places: Sequence[str]) -> Dict[str, Snapshot]:
@@ -151,8 +204,8 @@ def _look_where_allowed(look: Callable[[Sequence[str]], Optional[Mapping[str, Sn
     return {place: snapshot for place, snapshot in seen.items() if snapshot.exists}
 
 
-def _removed_among(entries: Iterable[FileInfo]) -> List[str]:
-    return [entry.path for entry in entries if _is_removed(entry)]
+def _removed_among(entries: Iterable[FileInfo]) -> List[FileInfo]:
+    return [entry for entry in entries if _is_removed(entry)]
 
 
 def _is_removed(entry: FileInfo) -> bool:

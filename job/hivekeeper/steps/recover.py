@@ -77,6 +77,7 @@ def settle_runs(
             if not finish.remove_unplanned(cluster.files, paths):
                 raise _unknown_files(table, paths, f"{paths.top}, which has no plan")
             continue
+        run_directory.require_name(table)
         whereabouts = Whereabouts(most_ms=math.inf) if every else Whereabouts()
         returned = Returned(is_unlimited=every)
         run = Run(cluster, table, control, paths, lock, rights=rights, is_recovered=True, returned=returned, whereabouts=whereabouts)

@@ -162,14 +162,15 @@ def open_run(
     joins: bool = False,
     units: Iterable[Unit] = (),
 ) -> Run:
-    """Make a run's directories, so that every later step is a rename into a parent that exists. Raises Fenced, and Locked for an id that
-    the table knows already.
+    """Make a run's directories, so that every later step is a rename into a parent that exists. Raises Fenced, Locked for an id that the
+    table knows already, and Refused for a table that no log entry can name.
 
     A run that lost its lock may have re-created them after the takeover, which fencing cannot see, so the lock is checked afterwards. A
     later takeover finds the directories and renames them.
     `group_reads`: whether a group may read everything that the run's records will describe. `joins`: whether it joins files. `units`:
     those whose files will be in it, or in its records.
     """
+    require_name(table)
     run = Run(
         cluster,
         table,
@@ -266,6 +267,17 @@ def is_gone(run: Run, path: str) -> bool:
         return run.files.stat(path) is None
     except FilesError:
         return False
+
+
+def require_name(table: Table) -> None:
+    """Raise Refused for a table that no log entry can name, as Hive 4 allows: with one, the whole log could not be read again."""
+    if names.TABLE_ID.fullmatch(table_id(table)) is None:
+        raise Refused(
+            f"{table.full_name}: no record can hold this name",
+            code=Code.NOT_RECORDABLE,
+            state="nothing was begun",
+            next="give the table a name without dots and control characters",
+        )
 
 
 def write_plan(run: Run, plan: RunPlan) -> None:

@@ -99,6 +99,56 @@ def test_a_closed_directory_beside_a_table_hides_nothing_that_is_left_over_and_l
     assert len(show()) <= 40 + 2
 
 
+def show_of_many(world, parents):
+    """The outcomes of databases that each have a table in one of these directories."""
+    for number, parent in enumerate(parents):
+        home = f"hdfs://nn/warehouse/db{number}"
+        world.catalog.homes[f"db{number}"] = home
+        make_directories(world, [home])
+        world.catalog.add_table(replace(a_table(name="t", location=f"{parent}/t{number}", create_time=7), database=f"db{number}"))
+    databases = tuple(f"db{number}" for number in range(len(parents)))
+    return show_orphans(a_context(world.cluster, Selection(databases=databases), RUN)).tables
+
+
+@pytest.mark.parametrize("made", [".hivekeeper-x{}", "x{}/.hivekeeper", ".hivekeeper.removed-20260101t020304z-{:04}"])
+def test_what_looks_like_records_beside_tables_of_many_databases_is_told_once(made, monkeypatch, caplog):
+    monkeypatch.setattr("hivekeeper.steps.orphans.MOST_UNREAD", 30)
+    world = World()
+    make_directories(world, [f"{HOME}/{made.format(number)}" for number in range(40)])
+    listed = []
+    look = world.files.look
+    monkeypatch.setattr(world.files, "look", lambda places, *most: (listed.extend(places), look(places, *most))[1])
+    assert [len(outcome.orphans) for outcome in show_of_many(world, [HOME] * 3)] == [30, 0, 0]
+    assert listed.count(HOME) == 1
+    assert "and 9 more beside tables of db0" in caplog.text
+
+
+def test_what_looks_like_records_in_directories_of_many_databases_is_not_all_kept_and_hides_nothing(monkeypatch, caplog):
+    monkeypatch.setattr("hivekeeper.steps.orphans.MOST_UNREAD", 15)
+    monkeypatch.setattr("hivekeeper.steps.orphans.MOST_UNREAD_OF_ALL", 40)
+    world = World()
+    world.add_table(a_table(name="a", location=f"{HOME}/9/y", create_time=6), {"": [1000] * 3})
+    Desk(world, "sales.a").compact()
+    world.catalog.drop_table("sales.a")
+    make_directories(world, [f"{HOME}/{parent}/.hivekeeper-x{number}" for parent in range(10) for number in range(20)])
+    make_directories(world, [f"{HOME}/0/.hivekeeper.removed-20250101t020304z-{number:04}" for number in range(20)])
+    finished = f"{HOME}/0/.hivekeeper.removed-{RUN}"
+    make_directories(world, [finished], owner=world.cluster.user)
+    outcomes = show_of_many(world, [f"{HOME}/{parent}" for parent in range(10)])
+    assert finished in {one.place for one in outcomes[0].orphans}
+    assert (f"{HOME}/9/.hivekeeper-y", True) in {(one.place, one.is_read) for one in outcomes[9].orphans}
+    assert sum(len(outcome.orphans) for outcome in outcomes) == 40 + 1
+    assert caplog.text.count("is left out") == 10
+
+
+def test_records_beside_tables_of_several_databases_are_told_for_each_as_only_one_may_discard_them():
+    world = World()
+    world.add_table(a_table(name="a", location=f"{HOME}/y", create_time=6), {"": [1000] * 3})
+    Desk(world, "sales.a").compact()
+    world.catalog.drop_table("sales.a")
+    assert [len(outcome.orphans) for outcome in show_of_many(world, [HOME] * 2)] == [1, 1]
+
+
 @pytest.mark.parametrize("location", ["hdfs://nn/warehouse", "hdfs://nn/warehouse/sales/events/x"], ids=["around", "inside"])
 def test_tables_that_are_marked_as_backups_of_none_cost_nobody_a_call_each(location, monkeypatch):
     calls = []

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.commands.backup import back_up_table
+from hivekeeper.commands.cleanup import clean_up_table
 from hivekeeper.commands.compact_swap import compact_swap
+from hivekeeper.commands.compact_table import compact_table
+from hivekeeper.commands.pin import pin_table
+from hivekeeper.commands.recover import recover_table
+from hivekeeper.commands.rollback import roll_back_table
+from hivekeeper.commands.verify import verify_table
 from hivekeeper.config.settings import Settings
+from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store, strict
@@ -157,3 +167,49 @@ def _with(monkeypatch, limit):
 
 def test_a_history_without_entries_is_whole(desk):
     assert store.read_whole(desk.world.cluster, desk.control, History()) == History()
+
+
+def rename(desk, name):
+    """Hive leaves the directory of an external table where it is."""
+    catalog = desk.world.catalog
+    catalog.tables[f"sales.{name}"] = replace(catalog.tables.pop(desk.table), name=name)
+    catalog.partitions[f"sales.{name}"] = catalog.partitions.pop(desk.table)
+    renamed = Desk(desk.world, f"sales.{name}")
+    renamed.runs, renamed.settings = desk.runs, desk.settings
+    return renamed
+
+
+COMMANDS = {
+    "pin": lambda desk, table: pin_table(desk._context(), table, desk.runs[0], True),
+    "unpin": lambda desk, table: pin_table(desk._context(), table, desk.runs[0], False),
+    "verify": lambda desk, table: verify_table(desk._context(), table, None, "digest"),
+    "rollback": lambda desk, table: roll_back_table(desk._context(), table, None),
+    "cleanup": lambda desk, table: clean_up_table(desk._context(settings=EVERYTHING), table),
+    "backup": lambda desk, table: back_up_table(desk._context(), table),
+    "compact": lambda desk, table: compact_table(desk._context(), table),
+    "recover": lambda desk, table: recover_table(desk._context(), table),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", ["e.vents", "events\x7f"])
+def test_a_table_that_no_entry_can_name_gets_none(name, command):
+    """Hive 4 allows such names. An entry that cannot be read again would close the log to every command."""
+    world = World()
+    world.add_table(a_table(["dt"], create_time=5), {"dt=1": [1000] * 3, "dt=2": [1000] * 2})
+    desk = Desk(world, cleanup_requires="verified")
+    desk.compact()
+    if command == "unpin":
+        desk.pin(desk.runs[0])
+    done = desk.log().next_version
+    desk.append("dt=1", "more", "and more")
+    if command == "recover":
+        desk.kill_before(["rename_exact", "/ready/u"], desk.compact)
+    renamed = rename(desk, name)
+    if command == "verify":
+        # What it says is right all the same.
+        assert COMMANDS[command](renamed, world.table(renamed.table)).problem is None
+    else:
+        with pytest.raises((Refused, NeedsInvestigation), match="no record can hold this name"):
+            COMMANDS[command](renamed, world.table(renamed.table))
+    assert renamed.log().next_version == done
