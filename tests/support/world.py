@@ -11,7 +11,7 @@ from hivekeeper.model import Partition, Table
 from hivekeeper.ports import Cluster, FilesUnavailable, MetastoreUnavailable, RowsError
 from support import changes
 from support.builders import PARQUET, a_partition
-from support.fakes.files import FIRST_ID, FakeFiles
+from support.fakes.files import FakeFiles
 from support.fakes.metastore import FakeMetastore
 from support.fakes.row_files import FakeRowFiles
 from support.fakes.rows import DataFile, FakeRows
@@ -188,13 +188,6 @@ class World:
         location = names.join(self.catalog.tables[full_name].location, name)
         self.files.writer.make_directory(location)
         self.catalog.add_partition(full_name, a_partition(name, location, PARQUET))
-
-    def make_older(self, *directories: str) -> None:
-        """As if they were made before anything else: where they are now, somebody has renamed them to."""
-        for directory in directories:
-            node = self.files.namespace.find(directory)
-            assert node is not None and node.id > FIRST_ID, directory
-            node.id -= FIRST_ID
 
     def wait(self, ms: int) -> None:
         self.files.namespace.advance(ms)

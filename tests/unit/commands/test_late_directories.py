@@ -217,7 +217,6 @@ def test_nor_does_it_keep_other_units_from_being_compacted():
     desk = desk_by(["dt"])
     desk.compact()
     nest_unwritable(desk)
-    desk.world.make_older(f"{desk.live('dt=1')}/attempt")
     desk.append("dt=2", "one", "two", "three")
     assert desk.recover().code is Exit.DONE
     result = desk.compact()
