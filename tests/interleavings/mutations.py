@@ -61,7 +61,7 @@ MUTATIONS = {
     "setting aside what was recreated": Mutation(
         DIRECTORIES, "                set_aside(self.run, self.unit)\n", "                raise\n", "append"
     ),
-    "telling of a nested directory": Mutation("steps/late_directories.py", "    if not committed:\n", "    if True:\n", "committer beside"),
+    "telling of a nested directory": Mutation("steps/late_directories.py", "    if not nested:\n", "    if True:\n", "committer beside"),
     "the directory's time before its listing": Mutation(
         "runlog/manifests.py", "same = now.file_id == mark.file_id and", "same =", "overwrite directory"
     ),

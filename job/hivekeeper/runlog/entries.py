@@ -39,7 +39,8 @@ class UnitResult:
     """The result of one unit, for the log. `late_files` are those moved to live.
 
     `has_backup`: for a unit that the metastore no longer has at its place, whether its old files left live. The files that replaced them
-    are in the certificate or in `planned`; if neither has any, nothing did.
+    are in the certificate or in `planned`; if neither has any, nothing did. `nested`: a directory that was in live after that may have
+    been away, "" for none; None if it was not away, or is not the unit's any more.
     """
 
     planned: PlannedUnit
@@ -49,6 +50,7 @@ class UnitResult:
     late_files: Tuple[str, ...] = ()
     why: Optional[Reason] = None
     has_backup: bool = False
+    nested: Optional[str] = None
 
     @property
     def reason(self) -> str:

@@ -182,7 +182,7 @@ class ConcatExchange:
     def find_unmerged(self) -> str:
         return ""
 
-    def settle_live(self, is_new: bool) -> Tuple[FileInfo, ...]:  # noqa: ARG002
+    def settle_live(self, since_ms: Optional[float]) -> Tuple[FileInfo, ...]:  # noqa: ARG002
         """Only T: there may be thousands of other files."""
         found = self.run.files.stat(self.joined.in_live(self.joined.join.file))
         return (found,) if found is not None else ()

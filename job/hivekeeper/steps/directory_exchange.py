@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 MOST_ASIDES = 100
 # How far a NameNode's clock may go back without a file being overlooked.
 MOST_MS_BACK = 60_000
+# How long after the exchange began a directory in live is taken for a late committer's. In a longer time somebody may have made a copy.
+MOST_MS_NEW = 10_000
 
 
 @dataclass(frozen=True)
@@ -137,9 +139,11 @@ class DirectoryExchange:
             # It may not be listed, and something may be in it.
             return False
 
-    def settle_live(self, is_new: bool) -> Tuple[FileInfo, ...]:
+    def settle_live(self, since_ms: Optional[float]) -> Tuple[FileInfo, ...]:
         live = self.unit.live
         seen = self.run.files.look([live], self.run.most_listed([self.unit]))[live]
+        # Known once live was listed: each call before may have waited for a NameNode.
+        is_new = since_ms is not None and self.run.cluster.clock.monotonic_ms() - since_ms <= MOST_MS_NEW
         # A table may have become another engine's since it was exchanged first.
         if not is_new or why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
             return seen.entries

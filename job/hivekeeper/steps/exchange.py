@@ -123,9 +123,9 @@ class Means(Protocol):
         Removes empty ones.
         """
 
-    def settle_live(self, is_new: bool) -> Tuple[FileInfo, ...]:
-        """What live holds; if it `is_new`, brought in a moment ago, then after moving up the files of a directory that a late committer has
-        renamed into it since.
+    def settle_live(self, since_ms: Optional[float]) -> Tuple[FileInfo, ...]:
+        """What live holds; if it was brought in a moment ago, not before `since_ms` (monotonic), then after moving up the files of a
+        directory that a late committer has renamed into it since.
         """
 
 
@@ -183,7 +183,7 @@ def carry_out(exchange: Exchange) -> UnitResult:
             why, gap_ms = done.why, clock.monotonic_ms() - began if exchange.unit.join is None else None
             if why and done.aside:
                 return _keep_aside(exchange, done.aside, _why_aside(exchange, done.aside, why))
-            return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, gap_ms, done.nothing_late)
+            return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, began, gap_ms, done.nothing_late)
     except NotItsPlace as other:
         with _telling_if_denied(exchange):
             return leave_aside(exchange, other.why)
@@ -324,10 +324,11 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
         why = manifests.judge(exchange.unit.manifest, picture.departed).why
         if why:
             return _put_back(exchange, why)
+        began = exchange.run.cluster.clock.monotonic_ms()
         exchange.means.bring_in()
-        return _finish(exchange)
-    # Of a run that was killed nobody knows how long its files have been live.
-    return _finish(exchange, is_new=not exchange.run.is_recovered)
+        return _finish(exchange, began)
+    # After a kill, or a call that failed, nobody knows how long its files have been live.
+    return _finish(exchange, None)
 
 
 def _put_back(exchange: Exchange, why: Reason) -> UnitResult:
@@ -337,19 +338,20 @@ def _put_back(exchange: Exchange, why: Reason) -> UnitResult:
     return _end_cancelled(exchange, Outcome.PUT_BACK, why)
 
 
-def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bool = False, is_new: bool = True) -> UnitResult:
-    """Steps 6 and 7, after the new files are live: carry over, then verify. `is_new`: since a moment."""
+def _finish(exchange: Exchange, since_ms: Optional[float], gap_ms: Optional[float] = None, nothing_late: bool = False) -> UnitResult:
+    """Steps 6 and 7, after the new files are live: carry over, then verify. `since_ms`: as for `Means.settle_live`."""
     assert exchange.expected is not None
     carried = NOTHING_LATE if nothing_late else exchange.means.carry_over(exchange.expected)
-    entries = exchange.means.settle_live(is_new)
+    entries = exchange.means.settle_live(since_ms)
     if exchange.means.holds(exchange.expected, entries):
-        done = UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, carried.moved)
+        nested = late_directories.find_nested(entries)
+        done = UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, carried.moved, nested=nested)
         unmerged = "" if carried.is_merged else exchange.means.find_unmerged()
         if carried.left or unmerged:
             why = Reason(Code.LATE_IN_BACKUP, f"not all that came during the {exchange.words.after} is in live", places.ADVICE)
             why = _with_unmerged(_with_late(why, carried.left) if carried.left else why, unmerged)
             done = replace(done, outcome=Outcome.MISPLACED, why=why, has_backup=True)
-        return late_directories.tell(done, entries)
+        return done
     # Somebody has overwritten the unit since: its old rows must never come back.
     return _overwritten(exchange, f"somebody replaced its files after the {exchange.words.after}", gap_ms, carried)
 
@@ -380,4 +382,5 @@ def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Op
     unmerged = exchange.means.find_unmerged()
     if unmerged:
         outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=places.ADVICE)
-    return late_directories.tell(UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why), exchange.means.settle_live(is_new=False))
+    nested = late_directories.find_nested(exchange.means.settle_live(None))
+    return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why, nested=nested)

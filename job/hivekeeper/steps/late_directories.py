@@ -2,14 +2,15 @@
 just after live was back, which HDFS takes for a rename *into* live, where readers may not see its rows.
 
 The run itself moves up what it finds in the moment after its exchange (`exchange.Means.settle_live`): live had no directory then. Of what
-comes later nobody can tell whether it is a copy of the unit's own files, which would be read twice; it is only told. Reads only.
+comes later nobody can tell whether it is a copy of the unit's own files, which would be read twice; it is only told, at the end of the run.
+Reads only.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import eligibility
@@ -24,8 +25,6 @@ from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
 
-# Live was away, and nobody is known to have replaced it since.
-CONCERNED = (Outcome.SWAPPED, Outcome.ROLLED_BACK, Outcome.PUT_BACK)
 # What is listed at once is held in memory.
 UNITS_AT_ONCE = 100
 
@@ -36,41 +35,52 @@ def are_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> bool:
     return bool(inside) and all((entry.name, entry.length) in known for entry in inside)
 
 
-def tell(result: UnitResult, entries: Tuple[FileInfo, ...]) -> UnitResult:
-    """The result of a unit whose live holds these entries."""
-    committed = eligibility.find_committed(Snapshot(True, entries=entries))
-    if not committed:
-        return result
-    what = f"{committed[0].path} is a copy that somebody keeps, or what a writer has brought who met the unit away: nobody can tell"
-    # Where not all of the unit is in live, that comes first.
-    why = Reason(Code.LATE_DIRECTORY, what) if result.why is None else replace(result.why, what=f"{result.why.what}; {what}")
-    why = replace(why, next="if its rows are nowhere else, move its files up, else move it away; readers may not see them")
-    has_backup = result.has_backup or result.outcome.exchanged
-    return replace(result, outcome=Outcome.MISPLACED, why=why, has_backup=has_backup)
+def find_nested(entries: Tuple[FileInfo, ...]) -> str:
+    """A directory among what live holds that a committer may have left there; "" for none."""
+    return next((entry.path for entry in eligibility.find_committed(Snapshot(True, entries=entries))), "")
 
 
 def tell_all(run: Run, results: Sequence[UnitResult]) -> Tuple[List[UnitResult], Optional[FilesUnavailable]]:
     """The results for the log, after one more look at live of all units that were away. If that cannot be had, its error is returned, too:
     the run is to be left for the next one, which looks again.
+
+    Nothing is told before: what the metastore has done to a unit meanwhile is put right, and told, whatever lies in it.
     """
-    told, concerned = list(results), [nth for nth, unit in enumerate(results) if unit.outcome in CONCERNED and unit.planned.join is None]
+    away = [unit.planned for unit in results if unit.nested is not None and not unit.outcome.is_astray and unit.planned.join is None]
+    seen: Dict[str, str] = {}
+    failed: Optional[FilesUnavailable] = None
     try:
-        for start in range(0, len(concerned), UNITS_AT_ONCE):
-            some = concerned[start : start + UNITS_AT_ONCE]
-            seen = _look(run, [results[nth].planned for nth in some])
-            for nth in some:
-                told[nth] = tell(results[nth], seen[results[nth].planned.live].entries)
+        for start in range(0, len(away), UNITS_AT_ONCE):
+            seen.update(_look(run, away[start : start + UNITS_AT_ONCE]))
     except FilesUnavailable as error:
-        return told, error
-    return told, None
+        failed = error
+    return [_tell(unit, seen) for unit in results], failed
 
 
-def _look(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, Snapshot]:
-    """What may not be read, or is too much by now, counts as empty: each unit was looked at after its exchange."""
-    places = [unit.live for unit in units]
+def _tell(result: UnitResult, seen: Mapping[str, str]) -> UnitResult:
+    nested = "" if result.nested is None else seen.get(result.planned.live) or result.nested
+    if not nested:
+        return result
+    what = f"{nested} is a copy that somebody keeps, or what a writer has brought who met the unit away: nobody can tell"
+    # What else became of the unit comes first.
+    why = Reason(Code.LATE_DIRECTORY, what) if result.why is None else replace(result.why, what=f"{result.why.what}; {what}")
+    if result.outcome.is_astray:
+        return replace(result, why=why)
+    why = replace(why, next="if its rows are nowhere else, move its files up, else move it away; readers may not see them")
+    return replace(result, outcome=Outcome.MISPLACED, why=why, has_backup=result.exchanged)
+
+
+def _look(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, str]:
+    """By live, what `find_nested` tells of it. What may not be read, or is too much by now, counts as empty: each unit was looked at after
+    its exchange.
+    """
+    places = list(dict.fromkeys(unit.live for unit in units))
     try:
         seen, _ = look_where_allowed(run.files, places, run.most_listed(units))
     except TooManyEntries:
-        log.warning("table=%s step=find-late failed reason='so many files came to its units'", run.table.log_field)
-        return dict.fromkeys(places, Snapshot(False))
-    return seen
+        if len(units) > 1:
+            # Those of one unit must not hide the others.
+            return {place: nested for unit in units for place, nested in _look(run, [unit]).items()}
+        log.warning("unit=%s step=find-late failed reason='so many files came to it'", units[0].log_field)
+        return {}
+    return {place: find_nested(snapshot.entries) for place, snapshot in seen.items()}

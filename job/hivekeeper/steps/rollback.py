@@ -49,7 +49,7 @@ def roll_back_units(
         why = made.failed.get(unit.number)
         result = UnitResult(unit, WORDS.refused, why=why) if why else exchange.carry_out(_describe_first(run, unit, made))
         log.info("run=%s unit=%s step=rollback done %s", run.directory, unit.log_field, result.for_log)
-        if result.outcome is not Outcome.ROLLED_BACK:
+        if result.outcome is not Outcome.ROLLED_BACK or result.nested:
             stuck.add(unit.name)
         return result
 
