@@ -165,7 +165,8 @@ def make_plan(
 def find_joined(observed: ObservedTable, history: History) -> LeaveOut:
     """By unit, the files that have old ones inside: joined again, these could not come back."""
     known = inside.find_inside(history)
-    return {unit.name: inside.names_of(unit.files, known[unit.name]) for unit in observed.units if unit.name in known}
+    found = {unit.name: inside.names_of(unit.files, known) for unit in observed.units} if known else {}
+    return {name: files for name, files in found.items() if files}
 
 
 def find_limits(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Dict, FrozenSet, Iterable, Mapping
+from typing import FrozenSet, Iterable, Mapping
 
 from hivekeeper.model import FileInfo
 from hivekeeper.plan import analysis, sizing
@@ -17,12 +17,12 @@ from hivekeeper.runlog.history import History
 from hivekeeper.runlog.joins import Inside
 
 
-def find_inside(history: History) -> Mapping[str, Mapping[str, Inside]]:
-    """By partition and name, the files that have old ones inside. A file of such a name may be another one by now."""
-    found: Dict[str, Dict[str, Inside]] = {}
-    for partition, effects in history.joined.items():
-        found[partition] = {effect.inside.file: effect.inside for effect in effects if effect.inside}
-    return found
+def find_inside(history: History) -> Mapping[str, Inside]:
+    """By name, the files that have old ones inside, in whatever partition: theirs may have been renamed since.
+
+    No two that runs joined have one name, which tells the run and the set. What replaced one, or is a copy of it, may: with another id.
+    """
+    return {effect.inside.file: effect.inside for effect in history.joined if effect.inside}
 
 
 def own_length(file: FileInfo, inside: Mapping[str, Inside]) -> int:
@@ -34,16 +34,17 @@ def own_length(file: FileInfo, inside: Mapping[str, Inside]) -> int:
 def count_copies(observed: ObservedTable, history: History) -> ObservedTable:
     """The table with units judged by the sizes of the copies."""
     known = find_inside(history)
-    units = tuple(_judge(observed, unit, known[unit.name]) if unit.name in known else unit for unit in observed.units)
-    return replace(observed, units=units)
+    return replace(observed, units=tuple(_judge(observed, unit, known) for unit in observed.units)) if known else observed
 
 
 def _judge(observed: ObservedTable, unit: UnitAnalysis, inside: Mapping[str, Inside]) -> UnitAnalysis:
     if unit.status not in (Status.COMPACT, Status.FINE, Status.RECENT) or unit.known is not None:
         return unit
+    stays = names_of(unit.files, inside)
+    if not stays:
+        return unit
     lengths = {file.name: own_length(file, inside) for file in unit.files}
     sizes = sizing.measure(list(lengths.values()), observed.settings.block_bytes)
-    stays = names_of(unit.files, inside)
     joinable = Counter(length for name, length in lengths.items() if name not in stays)
     judged = analysis.judge_sizes(unit.unit, unit.snapshot, sizes, joinable, None, observed.settings)
     counted = Lengths.of(Counter(lengths.values()))

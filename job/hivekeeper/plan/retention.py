@@ -251,11 +251,10 @@ def find_holders(history: History) -> Mapping[UnitKey, Effect]:
 
     Perhaps under another name of the partition. No two files that a run joined have one name.
     """
-    joined = [effect for effects in history.joined.values() for effect in effects]
-    if not joined:
+    if not history.joined:
         return {}
     at = {(file.name, file.length): effect for effect in history.standing for file in effect.before if names.may_be_joined(file.name)}
-    found = {effect.key: at.get((effect.inside.file, effect.inside.length)) for effect in joined if effect.inside}
+    found = {effect.key: at.get((effect.inside.file, effect.inside.length)) for effect in history.joined if effect.inside}
     return {key: holder for key, holder in found.items() if holder}
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Any, FrozenSet, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Digest
@@ -210,13 +210,9 @@ class History:
         return tuple(effect for effect in self.effects if effect.place not in self.discarded and effect.key not in undone)
 
     @cached_property
-    def joined(self) -> Mapping[str, Tuple[Effect, ...]]:
-        """By partition, the effects whose old files are inside a file of live, or were when it left live."""
-        found: Dict[str, List[Effect]] = {}
-        for effect in self.standing:
-            if effect.inside:
-                found.setdefault(effect.partition, []).append(effect)
-        return {partition: tuple(effects) for partition, effects in found.items()}
+    def joined(self) -> Tuple[Effect, ...]:
+        """Of these, the ones whose old files are inside a file of live, or were when it left live. Its partition may be renamed since."""
+        return tuple(effect for effect in self.standing if effect.inside)
 
     @cached_property
     def cut(self) -> Mapping[FileKey, Inside]:

@@ -6,7 +6,7 @@ Never touches a data file.
 from __future__ import annotations
 
 import logging
-from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
@@ -58,22 +58,19 @@ def update_sizes(run: Run, units: Sequence[UnitResult], with_rows: bool) -> None
     rows: Dict[str, int] = {}
     for name, live in lives.items():
         files = eligibility.data_files(seen[live])
-        sizes[name] = (len(files), sum(inside.own_length(file, known.get(name, {})) for file in files))
+        sizes[name] = (len(files), sum(inside.own_length(file, known) for file in files))
         if name in proved and {file.name: file.length for file in files} == dict(proved[name].files):
             # Nobody has counted the rows of files that came since.
             rows[name] = proved[name].rows
     run.cluster.metastore.update_sizes(run.table, sizes, lives, rows)
 
 
-def _find_inside(run: Run, units: Sequence[UnitResult], seen: Iterable[Snapshot]) -> Dict[str, Dict[str, Inside]]:
-    """By partition and name, the files that have old ones inside, which do not count. The log is asked only if a name looks like it."""
-    found: Dict[str, Dict[str, Inside]] = {}
+def _find_inside(run: Run, units: Sequence[UnitResult], seen: Iterable[Snapshot]) -> Mapping[str, Inside]:
+    """By name, the files that have old ones inside, which do not count. The log is asked only if a name looks like it."""
+    of_run = {unit.inside.file: unit.inside for unit in units if unit.inside}
     if any(names.may_be_joined(entry.name) for snapshot in seen for entry in snapshot.entries):
-        found = {partition: dict(files) for partition, files in inside.find_inside(store.read_history(run.cluster, run.control)).items()}
-    for unit in units:
-        if unit.inside:
-            found.setdefault(unit.planned.name, {})[unit.inside.file] = unit.inside
-    return found
+        return {**inside.find_inside(store.read_history(run.cluster, run.control)), **of_run}
+    return of_run
 
 
 def confirm_units(run: Run, units: Sequence[UnitResult]) -> Tuple[List[UnitResult], Union[MetastoreUnavailable, FilesUnavailable, None]]:

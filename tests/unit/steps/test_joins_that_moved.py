@@ -472,6 +472,76 @@ def test_a_swap_of_a_renamed_partition_can_be_done_again_after_old_files_were_cu
     assert outcomes(desk.rollback(undo))["dt=9"] == "rolled-back"
 
 
+def rename_then_join_more(desk):
+    """The run that joined files of `dt=1`, which is pinned. Renamed, the partition gets new small files, and these are joined."""
+    manage(desk)
+    desk.compact(where="dt = '1'")
+    run = desk.runs[-1]
+    desk.pin(run)
+    rename_partition(desk)
+    desk.append("dt=9", "a", "b", "c")
+    assert outcomes(desk.compact(where="dt = '9'")) == {"dt=9": "swapped"}
+    return run
+
+
+def rename_back(desk):
+    partition = desk.world.partitions(desk.table)["dt=9"]
+    desk.world.files.writer.rename_into(desk.live("dt=9"), desk.live("dt=1"))
+    desk.world.catalog.drop_partition(desk.table, "dt=9")
+    desk.world.catalog.add_partition(desk.table, replace(partition, name="dt=1", values=("1",), location=desk.live("dt=1")))
+
+
+def total_bytes(desk, unit):
+    return {one.name: one.sizes.total_bytes for one in desk.analyze().tables[0].observed.units}[unit]
+
+
+def test_a_pinned_backup_inside_a_file_of_a_renamed_partition_is_not_joined_away():
+    desk = a_desk()
+    run = rename_then_join_more(desk)
+    (inside,) = (effect.inside for effect in desk.log().standing if effect.run == run)
+    found = desk.world.files.stat(f"{desk.live('dt=9')}/{inside.file}")
+    assert (found.file_id, found.length) == (inside.file_id, inside.length)
+
+
+def test_a_pinned_backup_inside_a_file_of_a_renamed_partition_can_be_rolled_back_when_the_name_is_back():
+    desk = a_desk()
+    run = rename_then_join_more(desk)
+    desk.cleanup()
+    rename_back(desk)
+    assert outcomes(desk.rollback(run)) == {"dt=1": "rolled-back"}
+    assert rows(desk) == sorted([*ALL, "a", "b", "c"])
+
+
+def test_old_files_inside_a_file_of_a_renamed_partition_do_not_count():
+    desk = a_desk()
+    manage(desk)
+    desk.compact(where="dt = '1'")
+    before = total_bytes(desk, "dt=1")
+    rename_partition(desk)
+    assert total_bytes(desk, "dt=9") == before
+
+
+def test_old_files_inside_a_file_of_a_renamed_partition_do_not_count_in_the_metastore():
+    desk = a_desk()
+    rename_then_join_more(desk)
+    copies = {effect.inside.file: effect.inside.copy_bytes for effect in desk.log().standing}
+    own = [copies.get(name, length) for name, (length, _) in files_of(desk, "dt=9").items()]
+    assert len(copies) == 2
+    assert desk.world.partitions(desk.table)["dt=9"].parameters["totalSize"] == str(sum(own))
+
+
+def test_a_copy_of_a_file_with_old_ones_inside_is_joined_as_any_other():
+    desk = a_desk()
+    desk.compact(where="dt = '1'")
+    name = joined_name(desk)
+    length, of_file = files_of(desk)[name]
+    desk.world.add_file(f"{desk.live('dt=2')}/{name}", list(of_file), length)
+    desk.world.files.namespace.advance(3_600_000)
+    assert outcomes(desk.compact(where="dt = '2'")) == {"dt=2": "swapped"}
+    assert name not in files_of(desk, "dt=2")
+    assert name in files_of(desk)
+
+
 def trash_files(desk, unit):
     """INSERT OVERWRITE of a table without `auto.purge`: the former files go to the trash, and still exist."""
     desk.world.files.writer.make_directory("hdfs://nn/trash")
