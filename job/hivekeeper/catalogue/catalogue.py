@@ -18,17 +18,23 @@ from hivekeeper.catalogue.row_groups import RowGroups
 from hivekeeper.catalogue.rows import Actor, Filter, Level
 from hivekeeper.catalogue.store import Part, Store
 from hivekeeper.config.settings import CatalogueSettings
-from hivekeeper.errors import UsageError
+from hivekeeper.errors import HivekeeperError, UsageError
 from hivekeeper.jail import Jail, confine
 from hivekeeper.model import CatalogueTable
 from hivekeeper.names import RunId
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.unchanged import KnownUnit
-from hivekeeper.ports import Cluster, MetastoreRefused, Row
+from hivekeeper.ports import Cluster, FilesError, MetastoreRefused, MetastoreUnavailable, Row
 from hivekeeper.reasons import Code
 from hivekeeper.report.results import CommandResult, TableOutcome
 
 log = logging.getLogger(__name__)
+
+# What a change makes of the state before it; None before the first commit.
+Parts = Callable[[Optional[Commit]], Iterable[Part]]
+
+# Those that have a name; any other one is a bug, and ends the change.
+FAILURES = (HivekeeperError, FilesError, MetastoreUnavailable)
 
 # Another run may commit while the tables are pointed at a commit.
 MOST_TURNS = 5
@@ -111,19 +117,21 @@ class Catalogue:
     # ---- what commands saw
 
     def record(self, result: CommandResult) -> None:
-        """Add what a command saw and did, component by component."""
+        """Add what a command saw and did."""
         actor = Actor(self.cluster.user, self.cluster.host, self.cluster.application())
-        vanished = self._find_vanished(result)
-        for component in COMPONENTS:
+        there = self._names_there(result)
+
+        def plan(component: Component) -> Parts:
             by_part: Dict[str, List[TableOutcome]] = {}
             for outcome in result.tables:
                 if rows.describes(component, outcome):
                     by_part.setdefault(rows.part_of(component, result, outcome), []).append(outcome)
             gone: Dict[str, List[Filter]] = {}
-            for database, table in vanished if component is not RUNS else ():
+            for database, table in self._find_vanished(component, there) if component is not RUNS else ():
                 gone.setdefault(rows.bucket_of(database, table), []).append((CATALOGUE, database, table))
-            make = partial(self._parts, component, result, by_part, gone, actor)
-            self._change(component, OVERWRITE, make)
+            return partial(self._parts, component, result, by_part, gone, actor)
+
+        self._change(COMPONENTS, OVERWRITE, plan)
 
     def _parts(
         self,
@@ -178,25 +186,25 @@ class Catalogue:
         known = ((row[0], rows.known_from(row)) for row in found)
         return {str(name): unit for name, unit in known if unit is not None}
 
-    def _find_vanished(self, result: CommandResult) -> Set[Tuple[str, str]]:
-        """Tables and views of the selected databases that are recorded, and not there any more."""
-        found: Set[Tuple[str, str]] = set()
-        databases = {name.lower() for name in result.databases}
-        if not databases:
-            return found
-        for database in databases:
+    def _names_there(self, result: CommandResult) -> Mapping[str, Set[str]]:
+        """The tables and views of the selected databases, without the databases of which nothing is known."""
+        found: Dict[str, Set[str]] = {}
+        for database in {name.lower() for name in result.databases}:
             try:
-                there = set(self.cluster.metastore.table_names(database))
+                found[database] = set(self.cluster.metastore.table_names(database))
             except KeyError:
                 # Its owner has dropped it.
-                there = set()
+                found[database] = set()
             except MetastoreRefused:
-                # Or closed it: nothing is known of its tables.
+                # Or closed it.
                 continue
-            for component in (TABLES, VIEWS):
-                known = self.store(component).rows(("table_name",), {"database_name": database, "metadata_key": GENERAL})
-                found.update((database, str(name)) for (name,) in known if name not in there)
         return found
+
+    def _find_vanished(self, component: Component, there: Mapping[str, Set[str]]) -> Iterator[Tuple[str, str]]:
+        """What is recorded of these databases, and not there any more."""
+        for database, present in there.items():
+            known = self.store(component).rows(("table_name",), {"database_name": database, "metadata_key": GENERAL})
+            yield from {(database, str(name)) for (name,) in known if name not in present}
 
     # ---- commands of its own
 
@@ -209,31 +217,56 @@ class Catalogue:
     def delete(self, chosen: Callable[[str, str, str], bool]) -> Mapping[str, int]:
         """Remove rows by database, table and metadata key; returns how many keys were there, by component. Files stay until they expire."""
         counts = {}
-        for component in self.components:
+
+        def plan(component: Component) -> Optional[Parts]:
             by_part: Dict[str, Set[Filter]] = {}
             for part, *key in self.store(component).rows((component.part, *KEY_COLUMNS)):
                 catalogue, database, table, metadata_key = map(str, key)
                 if chosen(database, table, metadata_key):
                     by_part.setdefault(str(part), set()).add((catalogue, database, table, metadata_key))
-            if by_part:
-                self._change(component, DELETE, partial(_without, by_part))
             counts[component.name] = sum(map(len, by_part.values()))
+            return partial(_without, by_part) if by_part else None
+
+        self._change(self.components, DELETE, plan)
         return counts
 
     def purge(self) -> None:
         """Remove all rows. Commits and files stay until they expire."""
-        for component in self.components:
-            self._change(component, PURGE, lambda before: [Part(name, (), is_whole=True) for name in (before.by_part if before else ())])
+        self._change(self.components, PURGE, lambda _component: _without_rows)
 
     def expire(self) -> None:
         """Remove what a newer commit replaced longer ago than expire_after."""
-        for component in self.components:
-            self._change(component, EXPIRE, lambda _before: ())
+        self._change(self.components, EXPIRE, lambda _component: lambda _before: ())
 
-    def _change(self, component: Component, operation: str, parts: Callable[[Optional[Commit]], Iterable[Part]]) -> None:
+    def _change(self, components: Iterable[Component], operation: str, plan: Callable[[Component], Optional[Parts]]) -> None:
+        """Change the files of each component as planned, if at all, then let their tables show them. Raises the first error at the end.
+
+        A table of somebody else by a name that is needed keeps no rows out of the files, which come first, nor another table from showing
+        its own. Nor does a component whose files are damaged.
+        """
+        changed: List[Component] = []
+        errors: List[Exception] = []
+        for component in components:
+            try:
+                parts = plan(component)
+                if parts is not None:
+                    self._change_files(component, operation, parts)
+                    changed.append(component)
+            except FAILURES as error:
+                errors.append(error)
+        for component in changed:
+            try:
+                self.register(component)
+            except FAILURES as error:
+                errors.append(error)
+        for other in errors[1:]:
+            log.warning("step=catalogue failed reason=%r", str(other))
+        if errors:
+            raise errors[0]
+
+    def _change_files(self, component: Component, operation: str, parts: Parts) -> None:
         version, commit = self.store(component).change(operation, parts)
         log.info("step=catalogue component=%s operation=%s version=%d rows=%d", component.name, operation, version, _count(commit))
-        self.register(component)
 
     # ---- Hive's tables
 
@@ -248,23 +281,30 @@ class Catalogue:
         metastore.make_database(self.database, "What Hivekeeper saw and did (docs/catalogue.md)")
         if not metastore.make_catalogue_table(table):
             raise _taken(name)
+        self._point(table, store)
         for view in (view for view in VIEWS_OF_NOW if view.of is component):
             own = f"{self.database}.{view.name}"
             if not metastore.make_catalogue_view(own, view.text(self.database), view.types, {names.CATALOGUE: view.name}, owners):
                 raise _taken(own)
+
+    def _point(self, table: CatalogueTable, store: Store) -> None:
         shown = -1
         for _ in range(MOST_TURNS):
             version, commit = store.newest()
             if version == shown:
                 return
             places = {file.part: names.join(store.top, file.place) for file in commit.files} if commit else {}
-            if not metastore.point_catalogue_table(table, places):
-                raise _taken(name)
+            if not self.cluster.metastore.point_catalogue_table(table, places):
+                raise _taken(table.name)
             shown = version
 
 
 def _without(by_part: Mapping[str, Set[Filter]], _before: Optional[Commit]) -> Iterator[Part]:
     return (Part(part, sorted(keys)) for part, keys in sorted(by_part.items()))
+
+
+def _without_rows(before: Optional[Commit]) -> Iterator[Part]:
+    return (Part(name, (), is_whole=True) for name in (before.by_part if before else ()))
 
 
 def _of_table(full_name: str) -> Dict[str, str]:

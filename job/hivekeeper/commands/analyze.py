@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Optional
+from typing import Dict, Mapping, Optional
 
 from hivekeeper.catalogue.catalogue import Catalogue
 from hivekeeper.commands import per_table, selection
@@ -14,6 +14,7 @@ from hivekeeper.errors import HivekeeperError
 from hivekeeper.model import Table
 from hivekeeper.plan import retention, settled
 from hivekeeper.plan.analysis import ObservedTable
+from hivekeeper.plan.unchanged import KnownUnit
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.runlog import store
@@ -23,16 +24,34 @@ from hivekeeper.steps.observe import NOTHING, observe_table
 log = logging.getLogger(__name__)
 
 
+@dataclass
+class Known:
+    """What a catalogue says of tables, until it fails once: no table depends on it, and each would wait for its answer anew."""
+
+    catalogue: Optional[Catalogue]
+
+    def units(self, cluster: Cluster, table: Table) -> Mapping[str, KnownUnit]:
+        """What is known of the units of a table, by name."""
+        if self.catalogue is None:
+            return NOTHING
+        catalogue = self.catalogue
+        found: Dict[str, KnownUnit] = {}
+        problem = per_table.try_beside(cluster, "catalogue", lambda: found.update(catalogue.known_units(table.full_name)))
+        if problem is not None:
+            log.warning("step=catalogue failed reason=%r", f"{problem}; the command goes on as if nothing was known")
+            self.catalogue = None
+        return found
+
+
 def analyze(context: Context, catalogue: Optional[Catalogue] = None) -> CommandResult:
     """Judge every selected table; with a catalogue, units that it knows and that have not changed are not looked at again."""
-    return per_table.run_on_tables(context, "analyze", partial(analyze_table, catalogue))
+    return per_table.run_on_tables(context, "analyze", partial(analyze_table, Known(catalogue)))
 
 
-def analyze_table(catalogue: Optional[Catalogue], context: Context, table: Table) -> TableOutcome:
+def analyze_table(known: Known, context: Context, table: Table) -> TableOutcome:
     settings = context.settings_for(table.full_name)
     wanted = selection.wanted_in(table, context.selection.where)
-    known = catalogue.known_units(table.full_name) if catalogue else NOTHING
-    observed = observe_table(context.cluster, table, settings, wanted, known)
+    observed = observe_table(context.cluster, table, settings, wanted, known.units(context.cluster, table))
     if observed.reason is None:
         return TableOutcome(table.full_name, observed=set_apart(context.cluster, observed))
     return per_table.refused(table, observed.reason, observed)

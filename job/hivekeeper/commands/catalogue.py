@@ -135,4 +135,4 @@ def record(cluster: Cluster, settings: CatalogueSettings, trusted: Sequence[str]
 
     problem: Optional[str] = per_table.try_beside(cluster, "catalogue", write)
     if problem is not None:
-        log.warning("step=catalogue failed reason=%r", f"{problem}; what this run saw is not in the catalogue")
+        log.warning("step=catalogue failed reason=%r", f"{problem}; what this run saw may be missing in the catalogue or its tables")

@@ -550,7 +550,7 @@ def test_a_failing_catalogue_fails_no_command(world, desk, caplog, method):
     world.files.fail_next(method, FilesUnavailable("the NameNode is away"))
     with caplog.at_level(logging.WARNING, "hivekeeper"):
         record(world, done)
-    assert "the NameNode is away; what this run saw is not in the catalogue" in caplog.text
+    assert "the NameNode is away; what this run saw may be missing" in caplog.text
     everything(world, "20260201t000002z-0000")
     assert of_kind(world, "TABLE", SIZES) == [("events", 3, 9000, 3, 3, "fine")]
 
@@ -562,6 +562,7 @@ def test_a_failing_metastore_leaves_the_files_right_and_the_next_run_points_the_
     with caplog.at_level(logging.WARNING, "hivekeeper"):
         record(world, desk.analyze())
     assert "timeout" in caplog.text
+    assert len(of_kind(world, "RUN", ("run",), RUNS)) == 2
     record(world, desk.analyze())
     for component in COMPONENTS:
         assert rows_shown(world, component) == rows_in(world.cluster, component, tuple(component.columns))
@@ -588,7 +589,7 @@ def test_a_row_without_a_part_of_its_key_is_refused_in_one_line_and_added_nowher
     found = desk.analyze()
     with caplog.at_level(logging.WARNING, "hivekeeper"):
         record(world, replace(found, run=run, tables=(replace(found.tables[0], table=table),)))
-    (warning,) = (line for line in caplog.text.splitlines() if "not in the catalogue" in line)
+    (warning,) = (line for line in caplog.text.splitlines() if "missing in the catalogue" in line)
     assert f"the catalogue: {what}, and no part of a key may be missing" in warning
     assert "unexpected" not in caplog.text
     for component in (TABLES, RUNS):
@@ -624,12 +625,59 @@ def test_no_catalogue_is_configured(world):
 
 @pytest.mark.parametrize("name", ["metadata_tables", "tables_now", "metadata_runs", "savings_by_run"])
 def test_a_table_of_somebody_else_by_a_name_it_needs_stays_and_the_files_are_right(world, desk, caplog, name):
-    taken = replace(a_table(name=name, location=f"hdfs://nn/elsewhere/{name}"), database="hivekeeper")
-    world.catalog.add_table(taken)
+    taken = take_name(world, name)
     with caplog.at_level(logging.WARNING, "hivekeeper"):
         record(world, desk.analyze())
     assert f"hivekeeper.{name} exists and is not the catalogue's" in caplog.text
     assert world.table(f"hivekeeper.{name}") == taken
+    assert (len(of_kind(world, "TABLE", ("run",))), len(of_kind(world, "RUN", ("run",), RUNS))) == (1, 1)
+    for component in (one for one in COMPONENTS if one.table != name):
+        assert rows_shown(world, component) == rows_in(world.cluster, component, tuple(component.columns))
+
+
+def take_name(world, name):
+    taken = replace(a_table(name=name, location=f"hdfs://nn/elsewhere/{name}"), database="hivekeeper")
+    world.catalog.tables.pop(taken.full_name, None)
+    world.catalog.add_table(taken)
+    return taken
+
+
+def test_each_table_of_somebody_else_is_told(world, desk, caplog):
+    for component in COMPONENTS:
+        take_name(world, component.table)
+    record(world, desk.analyze())
+    assert [component for component in COMPONENTS if f"hivekeeper.{component.table} exists" not in caplog.text] == []
+
+
+@pytest.mark.parametrize("action", ["delete", "purge", "expire"])
+def test_the_command_changes_the_files_of_all_components_although_a_table_is_somebody_elses(world, action):
+    settings = replace(SETTINGS, expire_after_ms=1000)
+    everything(world, settings=settings)
+    if action == "expire":
+        ask(world, Request("purge"), settings=settings)
+        world.files.namespace.advance(2000)
+    take_name(world, TABLES.table)
+    with pytest.raises(UsageError, match="is not the catalogue's"):
+        ask(world, Request(action), settings=settings)
+    assert [rows_in(world.cluster, component, ("run",)) for component in COMPONENTS] == [[], [], []]
+    if action == "expire":
+        assert not [path for path in world.picture() if path.endswith(".parquet") and path.startswith(ROOT)]
+
+
+def test_a_component_that_cannot_be_read_keeps_no_rows_out_of_the_others(world, caplog):
+    everything(world)
+    damage_newest_commit(world)
+    everything(world, "20260201t000001z-0000")
+    assert "step=catalogue failed" in caplog.text
+    assert len(of_kind(world, "RUN", ("run",), RUNS)) == 2
+    assert rows_shown(world, RUNS) == rows_in(world.cluster, RUNS, tuple(RUNS.columns))
+
+
+def damage_newest_commit(world):
+    log = f"{ROOT}/metadata/tables/log"
+    newest = max(entry.path for entry in world.files.look([log])[log].entries)
+    world.files.writer.delete(newest)
+    world.files.put(newest, "no commit\n")
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=lambda one: one.name)
@@ -816,6 +864,35 @@ def test_a_table_that_claims_the_place_of_the_catalogue_ends_no_analysis(compact
     assert "step=catalogue failed" in caplog.text
 
 
+def lose_rows(world):
+    for path in [path for path in world.picture() if path.startswith(f"{ROOT}/metadata/tables/data")]:
+        world.files.writer.delete(path)
+
+
+def take_away(world):
+    """The directory of the catalogue does not answer."""
+    look = world.files.look
+
+    def fail(directories, *most):
+        if any(place.startswith(ROOT) for place in directories):
+            raise FilesUnavailable("timeout")
+        return look(directories, *most)
+
+    world.files.look = fail
+
+
+@pytest.mark.parametrize("spoil", [damage_newest_commit, lose_rows, take_away])
+def test_a_catalogue_that_cannot_be_read_is_asked_once_and_all_is_looked_at(compacted, caplog, spoil):
+    compacted.add_table(a_table(name="plain"), {"": [1000] * 3})
+    spoil(compacted)
+    selected = Selection(databases=("sales",))
+    listed, found = analyze_changed(compacted, databases=selected.databases)
+    assert (listed, found.code) == (["dt=1", "dt=2", "dt=3"], Exit.DONE)
+    expected = analyze.analyze(a_context(compacted.cluster, selected, found.run, QUIET))
+    assert found.tables == expected.tables
+    assert caplog.text.count("step=catalogue failed") == 1
+
+
 def judged(result):
     return {unit.name: (unit.status.code, unit.sizes.files, unit.sizes.total_bytes) for unit in result.tables[0].observed.units}
 
@@ -956,7 +1033,7 @@ def test_a_partition_that_is_refused_now_is_refused(compacted):
     assert {name: status for name, (status, *_) in judged(found).items()} == {"dt=1": "refused", "dt=2": "refused", "dt=3": "fine"}
 
 
-def test_without_a_catalogue_or_a_readable_one_it_is_an_error(world):
+def test_where_no_catalogue_is_configured_it_is_an_error(world):
     with pytest.raises(UsageError):
         analyze_changed(world, settings=CatalogueSettings())
     # One that knows nothing yet is no error.
