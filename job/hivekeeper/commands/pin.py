@@ -72,7 +72,7 @@ def _why_incomplete(cluster: Cluster, table: Table, control: ControlPaths, backu
     if len(gone) == len(backup.effects):
         raise Refused(
             f"{table.full_name}: nothing is left of the backup of run {backup.run}: somebody removed it, or the files that had it inside",
-            code=Code.BACKUP_GONE,
+            code=Code.NOTHING_OF_THIS_RUN,
             next="look for it in the trash and in snapshots",
         )
     units, all_units = ({effect.partition for effect in some} for some in (gone, backup.effects))

@@ -143,7 +143,7 @@ def test_a_backup_of_which_nothing_is_left_is_not_said_to_be_pinned(exchange, wa
     (effect,) = desk.log().standing
     remove_old_files(desk, effect)
     before, result = desk.log().next_version, desk.pin(run)
-    assert (result.code, result.tables[0].problem.code, desk.log().next_version) == (Exit.REFUSED, Code.BACKUP_GONE, before)
+    assert (result.code, result.tables[0].problem.code, desk.log().next_version) == (Exit.REFUSED, Code.NOTHING_OF_THIS_RUN, before)
     assert desk.pin(run, pinned=False).code is Exit.DONE
 
 
