@@ -343,7 +343,7 @@ class Code(Coded):
         "Spark would run code that a file of the backup or of live names, so `--level rows` does not read it",
         "compare with `--level digest`",
     )
-    NOTHING_LEFT_TO_COMPARE = Topic.VERIFY, None, "the backup is discarded and the files were replaced since", "nothing"
+    NOTHING_LEFT_TO_COMPARE = Topic.VERIFY, None, "the backup is discarded, or went with its file, and all files were replaced", "nothing"
 
     CHANGED_MEANWHILE = (
         Topic.RUN,

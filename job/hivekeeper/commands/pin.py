@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Optional
 
-from hivekeeper import quoting
+from hivekeeper import names, quoting
 from hivekeeper.commands import per_table
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, hold_settled
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
-from hivekeeper.names import RunId
+from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Backup
-from hivekeeper.reasons import Code
+from hivekeeper.ports import Cluster
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry
-from hivekeeper.runlog.history import History
+from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.run_files import PIN, UNPIN
 from hivekeeper.steps import finish, run_directory, table_log
 
@@ -34,15 +36,16 @@ def pin_table(context: Context, table: Table, backup: RunId, pinned: bool) -> Ta
         raise _unknown(table, backup)
     with hold_settled(cluster, table, control, context.run, settings) as lock:
         found = _find_backup(store.read_history(cluster, control), table, backup)
+        why = _why_incomplete(cluster, table, control, found) if pinned else None
         if found.pinned is pinned:
-            return TableOutcome(table.full_name, backups=(BackupOutcome(found, BackupState.THERE),))
+            return TableOutcome(table.full_name, backups=(BackupOutcome(found, BackupState.THERE, why),))
         operation = PIN if pinned else UNPIN
         run = run_directory.open_run(cluster, table, control, lock, context.run, operation, settings)
         now_ms = cluster.clock.now_ms()
         entry = LogEntry(context.run, run.directory, operation, now_ms, pin=(backup, pinned))
         version = table_log.commit(run, entry, {})
         finish.tidy_up(cluster, table, control)
-    shown = (BackupOutcome(replace(found, pinned=pinned), BackupState.THERE),)
+    shown = (BackupOutcome(replace(found, pinned=pinned), BackupState.THERE, why),)
     return TableOutcome(table.full_name, context.run, log_version=version, backups=shown)
 
 
@@ -51,6 +54,29 @@ def _find_backup(history: History, table: Table, run: RunId) -> Backup:
     if not found:
         raise _unknown(table, run)
     return found[0]
+
+
+def _why_incomplete(cluster: Cluster, table: Table, control: ControlPaths, backup: Backup) -> Optional[Reason]:
+    """What of a backup is not there any more, whatever the log says; None if all is. Raises Refused if a pin would protect nothing."""
+    places = {effect.place: names.join(control.top, effect.place) for effect in backup.effects if not effect.inside}
+    seen = cluster.files.look(list(places.values()), 0) if places else {}
+
+    def is_there(effect: Effect) -> bool:
+        if effect.inside:
+            return cluster.files.is_anywhere(table.location, effect.inside.file_id)
+        return seen[places[effect.place]].exists
+
+    gone = [effect for effect in backup.effects if effect.backup_files and not is_there(effect)]
+    if not gone:
+        return None
+    if len(gone) == len(backup.effects):
+        raise Refused(
+            f"{table.full_name}: nothing is left of the backup of run {backup.run}: somebody removed it, or the files that had it inside",
+            code=Code.NOTHING_OF_THIS_RUN,
+            next="look for it in the trash and in snapshots",
+        )
+    units, all_units = ({effect.partition for effect in some} for some in (gone, backup.effects))
+    return Reason(Code.BACKUP_GONE, f"old files of {len(units)} of its {len(all_units)} units are gone: somebody removed them")
 
 
 def _unknown(table: Table, run: RunId) -> Refused:

@@ -21,15 +21,14 @@ from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import eligibility, rollback
 from hivekeeper.plan.rollback import Stack
-from hivekeeper.plan.verify import Link, Proof, plan_proof
+from hivekeeper.plan.verify import DISCARDED, Link, Proof, plan_proof
 from hivekeeper.ports import Cluster, FilesError
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import LogEntry, UnitResult, longest_line, table_id
 from hivekeeper.runlog.history import Effect, History, LoggedRun
-from hivekeeper.runlog.joins import Inside
-from hivekeeper.runlog.manifests import FileKey, ManifestFile
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, VERIFY, BackupPlace, PlannedUnit, absolute
 from hivekeeper.runlog.strict import MOST_LINE
@@ -82,7 +81,7 @@ def verify_table(context: Context, table: Table, against: Optional[RunId], level
         comparable += [] if outcome else [subject]
     with timed(cluster, Step.COMPARE):
         most = context.settings_for(table.full_name).max_files
-        found, read = compare(cluster, table, control, comparable, units, level, history.cut, most)
+        found, read = compare(cluster, table, control, comparable, units, level, history, most)
     outcomes += found
     done = TableOutcome(table.full_name, units=tuple(sorted(outcomes, key=lambda outcome: outcome.name)))
     if level == COUNT or context.settings_for(table.full_name).cleanup_requires != VERIFIED:
@@ -138,19 +137,20 @@ def compare(
     subjects: List[Subject],
     units: Mapping[str, Unit],
     level: str,
-    cut: Mapping[FileKey, Inside],
+    history: History,
     most: int,
 ) -> Tuple[List[UnitOutcome], List[Subject]]:
     """List the directories to compare in one call, then read them in a few. Returns the subjects, too, with the effects whose old files
-    were themselves compared. `cut`: the log's, `History.cut`. Raises Refused above `most` files.
+    were themselves compared. Raises Refused above `most` files.
     """
+    standing = {effect.key for effect in history.standing}
     places = {effect.place: names.join(control.top, effect.place) for subject in subjects for effect in subject.effects}
     with refused_if_too_many(table, most):
         seen = look_at(cluster.files.look, [*(units[subject.partition].live for subject in subjects), *places.values()], most)
 
     def prove(one: Subject) -> Proof:
         live = seen[units[one.partition].live]
-        return plan_proof(one.manifest, one.effects, live, seen, places.__getitem__, cut)
+        return plan_proof(one.manifest, one.effects, live, seen, places.__getitem__, history.cut, standing)
 
     proofs = {one.partition: prove(one) for one in subjects}
     compared = Prover(cluster.rows, eligibility.format_of(table.storage) or "", level).compare(proofs)
@@ -258,28 +258,31 @@ def _incomparable(subject: Subject, unit: Optional[Unit], table: Table) -> Optio
 
 def _explain(proof: Proof, compared: Compared) -> Optional[Reason]:
     """The notes on a comparison, with the code of the first one."""
-    notes = [compared.why or compared.note]
-    if proof.is_discarded and not proof.broken:
-        notes.append(Reason(Code.SAME_ROWS, "its backup was discarded: compared with the run's certificate"))
+    gone, advice = proof.gone, "look at what wrote to it since; hivekeeper verify --level rows shows the rows" if compared.why else ""
+    notes = [compared.why]
+    if gone and not proof.broken:
+        notes.append(replace(gone, what=f"{gone.what}: compared with the run's certificate"))
+    elif gone and gone != DISCARDED:
+        notes.append(gone)
+    notes.append(compared.note)
     if proof.late_in_backup:
         what = f"{proof.late_in_backup[0]} came into a backup late; cleanup or rollback brings it to live"
         notes.append(Reason(Code.LATE_IN_BACKUP, what))
     said = [note for note in notes if note]
     if not said:
         return None
-    advice = "look at what wrote to it since; hivekeeper verify --level rows shows the rows" if compared.why else ""
-    return Reason(said[0].code, "; ".join(note.what for note in said), advice)
+    return Reason(said[0].code, "; ".join(note.what for note in said), advice or said[0].next)
 
 
 def _outcome(subject: Subject, proof: Proof, compared: Compared) -> UnitOutcome:
     if compared.is_replaced:
-        what = f"its backup was discarded, and {proof.broken.what if proof.broken else ''}: there is nothing to compare"
+        what = f"{proof.gone.what}, and {proof.broken.what}: there is nothing to compare" if proof.gone and proof.broken else ""
         why = Reason(Code.NOTHING_LEFT_TO_COMPARE, what)
         return UnitOutcome(subject.partition, Outcome.REPLACED, 0, 0, why=why, of_run=subject.of_run)
     base, newest = proof.base or (), proof.newest
     return UnitOutcome(
         name=subject.partition,
-        outcome=Outcome.DIFFERS if compared.why else Outcome.VERIFIED,
+        outcome=Outcome.DIFFERS if compared.why or proof.is_lost else Outcome.VERIFIED,
         files_before=len(base),
         bytes_before=sum(file.length for file in base),
         files_after=len(newest),

@@ -7,7 +7,7 @@ arrived between two runs, or after the last, are arrivals.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Collection, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Digest, FileInfo, Snapshot
@@ -15,8 +15,11 @@ from hivekeeper.plan import eligibility
 from hivekeeper.plan.rollback import first_files
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
-from hivekeeper.runlog.history import Effect
+from hivekeeper.runlog.history import Effect, UnitKey
 from hivekeeper.runlog.manifests import Cut, FileKey, ManifestFile
+
+DISCARDED = Reason(Code.SAME_ROWS, "its backup was discarded")
+WENT_WITH_ITS_FILE = Reason(Code.SAME_ROWS, "its backup is gone with the file of live that had it inside")
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,10 @@ class Proof:
     """What to compare for one unit, oldest link first.
 
     `base` are the backup's own files, None if they are gone. `broken` says why the claims do not lead from the backup to
-    live; then only the rows themselves can be compared, `base` with all of `live`. `is_discarded`: the backup itself is gone;
+    live; then only the rows themselves can be compared, `base` with all of `live`. `gone` tells why the backup itself is not there;
     `certified` is its digest from its own run's certificate. `arrivals` are the files added since. `newest` are the files of live that hold
-    the backup's rows, and the rows of arrivals compacted since.
+    the backup's rows, and the rows of arrivals compacted since. `has_older`: live still has files that the backup's run left there when it
+    joined others, so all of live is more than what replaced these.
     """
 
     base: Optional[Tuple[FileInfo, ...]]
@@ -48,8 +52,14 @@ class Proof:
     arrivals: Tuple[FileInfo, ...] = ()
     broken: Optional[Reason] = None
     late_in_backup: Tuple[str, ...] = ()
-    is_discarded: bool = False
+    gone: Optional[Reason] = None
     certified: Optional[Digest] = None
+    has_older: bool = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the backup is gone although no run discarded it or brought it back."""
+        return self.gone is not None and self.gone.code is Code.BACKUP_GONE
 
     @property
     def has_inner_files(self) -> bool:
@@ -76,9 +86,10 @@ def plan_proof(
     seen: Mapping[str, Snapshot],
     place_path: Callable[[str], str],
     cut: Mapping[FileKey, Cut],
+    standing: Collection[UnitKey],
 ) -> Proof:
     """Plan the proof. `manifest` is what the backup holds, `effects` are the later effects on the unit, oldest first; `cut` is the
-    log's, `History.cut`.
+    log's, `History.cut`, and `standing` has the effects whose old files are in place according to it.
     """
     holders = _find_holders(effects, live, seen, place_path)
     first = holders[0]
@@ -88,13 +99,14 @@ def plan_proof(
         base if first.exists else None,
         (),
         eligibility.data_files(live),
-        is_discarded=not first.exists,
+        gone=None if first.exists or not effects else _find_gone(effects, missing, seen, place_path, standing),
         certified=_find_certified(manifest, effects),
+        has_older=_has_older(effects, live, cut),
     )
     if missing and (first.exists or not effects):
         # Otherwise the remaining files would be compared with themselves.
         changed = Reason(Code.BACKUP_CHANGED, f"the backup is not what it was: {missing}")
-        return replace(proof, base=None, is_discarded=False, broken=changed)
+        return replace(proof, base=None, broken=changed)
     links: List[Link] = []
     arrivals: List[FileInfo] = []
     wanted: Sequence[ManifestFile] = manifest
@@ -166,6 +178,35 @@ def find_inner(effect: Effect, holder: Snapshot) -> Tuple[FileInfo, ...]:
         found.append(around._replace(length=file.length, mtime_ms=file.mtime_ms, file_id=file.file_id, begin=begin, inner=file.name))
         begin += file.length
     return tuple(found)
+
+
+def _find_gone(
+    effects: Sequence[Effect], missing: str, seen: Mapping[str, Snapshot], place_path: Callable[[str], str], standing: Collection[UnitKey]
+) -> Reason:
+    """Why the old files of the first effect are not there. What a join took goes with the file that has it inside, and that with live, or
+    with the backup of the next run that exchanged the directory.
+    """
+    holder = next((effect for effect in effects if effect.inside is None), None)
+    if any(effect.key not in standing for effect in (effects[0], holder) if effect) or not missing:
+        return DISCARDED
+    if holder is None or seen[place_path(holder.place)].exists:
+        return WENT_WITH_ITS_FILE
+    what = f"the backup of run {holder.run} is gone, and no cleanup has discarded it"
+    return Reason(Code.BACKUP_GONE, what, "look for it in the trash and in snapshots; the next cleanup takes it for discarded")
+
+
+def _has_older(effects: Sequence[Effect], live: Snapshot, cut: Mapping[FileKey, Cut]) -> bool:
+    """Whether live has files that are as old as those that the first run joined others to: it was not overwritten as a whole.
+
+    HDFS counts ids up, but a copied table has new ones, in a copied cluster smaller ones than before: so its times are compared, too. A cut
+    changes the time of a file.
+    """
+    made = {effect.inside.file_id for effect in first_sets(effects) if effect.inside}
+    if not made:
+        return False
+    newest, when_ms, known = max(made), effects[0].timestamp_ms, made.union(each.file_id for each in cut.values())
+    old = (file for file in eligibility.data_files(live) if 0 < file.file_id <= newest)
+    return any(when_ms is None or file.mtime_ms <= when_ms or file.file_id in known for file in old)
 
 
 def _find_certified(manifest: Sequence[ManifestFile], effects: Sequence[Effect]) -> Optional[Digest]:

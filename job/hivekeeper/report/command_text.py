@@ -171,7 +171,9 @@ def _counts_text(counts: Mapping[Outcome, int]) -> str:
 
 def render_pin(table: TableOutcome, _width: int) -> List[str]:
     return [
-        f"{table.table}: the backup of run {one.backup.run} is {'pinned' if one.backup.pinned else 'not pinned'}" for one in table.backups
+        f"{table.table}: the backup of run {one.backup.run} is {'pinned' if one.backup.pinned else 'not pinned'}"
+        + (f"; {one.reason}" if one.reason else "")
+        for one in table.backups
     ]
 
 

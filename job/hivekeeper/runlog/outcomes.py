@@ -85,7 +85,7 @@ class Outcome(Coded):
         Exit.DIFFERENT,
         Implies.FAILURE,
         ("compact-swap", "verify"),
-        "the proof failed, before a swap; live does not hold what the backup holds",
+        "the proof failed, before a swap; live does not hold what the backup holds, or that is gone or was changed",
     )
     FAILED = Kind.FAILED, Exit.PARTIAL, Implies.FAILURE, ("compact-swap",), "the job that writes it failed: live was not touched"
     LEFT = (
@@ -121,7 +121,7 @@ class Outcome(Coded):
         Exit.DONE,
         Implies.NOTHING,
         ("verify",),
-        "its backup was discarded and its files were replaced since, so there is nothing to compare",
+        "its backup was discarded, or went with the file that had it inside, and all its files were replaced since: nothing to compare",
     )
     DISCARDED = Kind.DONE, Exit.DONE, Implies.NOTHING, ("cleanup",), "its backup is deleted"
     KEPT = (

@@ -122,17 +122,19 @@ class Prover:
 
     def _judge_replaced(self, proof: Proof, base: Optional[Measured], live: Measured) -> Compared:
         """Compare all of live with the backup, or with the run's certificate."""
-        certified = self._at_level(proof.certified) if proof.certified and proof.is_discarded else None
+        certified = self._at_level(proof.certified) if proof.certified and proof.gone and not proof.is_lost else None
         wanted = base.digest if base else certified
         rows = wanted.rows if wanted else None
         if base is not None and self._level != COUNT and wanted == live.digest and base.meanings != live.meanings:
             what = f"{_what(proof.broken)}; it stores the same values, but its files say otherwise how to read them (schema or writer)"
             return Compared(Reason(Code.ROWS_DIFFER, what), rows)
-        if wanted is not None and wanted == live.digest:
+        # As many rows say nothing where others are among them.
+        if wanted is not None and wanted == live.digest and not (self._level == COUNT and proof.has_older):
             same = "as many" if self._level == COUNT else "the same"
             return Compared(None, rows, Reason(Code.SAME_ROWS, f"{_what(proof.broken)}; its rows are {same}"))
+        is_overwritten = proof.broken is not None and proof.broken.code is Code.OVERWRITTEN_SINCE and not proof.has_older
         is_replaced = base is None and certified is not None and live.digest.rows >= certified.rows
-        return Compared(proof.broken, rows, is_replaced=is_replaced)
+        return Compared(proof.broken, rows, is_replaced=is_replaced and is_overwritten)
 
     def _judge_link(self, link: Link, sides: Sequence[Measured]) -> Optional[Reason]:
         """Compare both sides with each other, and with the run's certificate if there is one; a missing side is left out."""

@@ -10,6 +10,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from support.builders import a_table
 from support.desk import Desk
+from support.joined_desk import a_desk, manage, rename_partition
 from support.world import World
 
 
@@ -124,3 +125,43 @@ def test_a_pin_lets_go_when_its_backup_is_rolled_back(desk):
     desk.pin(desk.runs[0])
     desk.rollback()
     assert [(one.backup.run, one.state.code) for one in desk.cleanup().tables[0].backups] == [(desk.runs[2], "discarded")]
+
+
+def remove_old_files(desk, effect):
+    place = desk.live(f"{effect.partition}/{effect.inside.file}") if effect.inside else f"{desk.control.top}/{effect.place}"
+    desk.world.files.delete_tree(place)
+
+
+@pytest.mark.parametrize("was_pinned", [False, True])
+@pytest.mark.parametrize("exchange", ["directory", "files"])
+def test_a_backup_of_which_nothing_is_left_is_not_said_to_be_pinned(exchange, was_pinned):
+    desk = a_desk(exchange=exchange)
+    desk.compact(where="dt = '1'")
+    run = desk.runs[-1]
+    if was_pinned:
+        desk.pin(run)
+    (effect,) = desk.log().standing
+    remove_old_files(desk, effect)
+    before, result = desk.log().next_version, desk.pin(run)
+    assert (result.code, result.tables[0].problem.code, desk.log().next_version) == (Exit.REFUSED, Code.NOTHING_OF_THIS_RUN, before)
+    assert desk.pin(run, pinned=False).code is Exit.DONE
+
+
+@pytest.mark.parametrize("exchange", ["directory", "files"])
+def test_of_a_backup_that_is_partly_gone_the_rest_is_pinned(exchange):
+    desk = a_desk(exchange=exchange)
+    desk.compact()
+    run = desk.runs[-1]
+    remove_old_files(desk, desk.log().standing[0])
+    result = desk.pin(run)
+    assert (result.code, run in desk.log().pinned) == (Exit.DONE, True)
+    said = "is pinned; old files of 1 of its 2 units are gone: somebody removed them"
+    assert screen.render(result) == f"sales.events: the backup of run {run} {said}"
+
+
+def test_old_files_inside_a_file_that_was_moved_can_be_pinned():
+    desk = a_desk()
+    manage(desk)
+    desk.compact(where="dt = '1'")
+    rename_partition(desk)
+    assert desk.pin(desk.runs[-1]).code is Exit.DONE

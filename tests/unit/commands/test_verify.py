@@ -274,6 +274,47 @@ def test_fewer_rows_than_the_certificate_tells_differ_after_the_backup_was_disca
     assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_backup_that_somebody_removed_is_not_called_discarded(desk, world, level):
+    """The reason tells how live compares with the run's certificate."""
+    desk.compact()
+    world.files.delete_tree(desk.control.run(desk.runs[0]).unit("retired", 1))
+    result = desk.verify(level=level)
+    assert (result.code, outcomes(result)) == (Exit.DIFFERENT, {**VERIFIED, "dt=1": "differs"})
+    assert unit_of(result).why.code is Code.BACKUP_GONE
+    said = "gone, and no cleanup has discarded it: compared with the run's certificate"
+    assert unit_of(result).reason == f"the backup of run {desk.runs[0]} is {said}"
+    replace_rows(desk, compacted_file(desk), lambda rows: rows[1:])
+    result = desk.verify(level=level)
+    assert unit_of(result).why.code is Code.ROWS_DIFFER
+    assert unit_of(result).reason.endswith(said)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_after_a_cleanup_a_backup_that_somebody_removed_counts_as_discarded(desk, world, level):
+    desk.compact()
+    world.files.delete_tree(desk.control.run(desk.runs[0]).unit("retired", 1))
+    desk.cleanup()
+    assert_found(desk.verify(level=level))
+
+
+def test_without_its_backup_an_overwritten_unit_differs(desk, world):
+    desk.compact()
+    world.files.delete_tree(desk.control.run(desk.runs[0]).unit("retired", 1))
+    world.files.writer.overwrite(desk.live("dt=1"), {"theirs.parquet": DataFile(("their", "own", "four", "rows"))})
+    result = desk.verify()
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
+    assert "no cleanup has discarded it" in unit_of(result).reason
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_record_whose_compaction_was_rolled_back_misses_no_backup(desk, level):
+    desk.backup()
+    desk.compact()
+    desk.rollback()
+    assert_found(desk.verify(desk.runs[0], level))
+
+
 # ---- what differs
 
 

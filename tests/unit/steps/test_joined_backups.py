@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.commands import rollback
 from hivekeeper.errors import HivekeeperError
@@ -20,7 +21,7 @@ from support.builders import a_table
 from support.desk import EVERYTHING, Desk, outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile, FakeRows
-from support.joined_desk import ALL, SMALL, a_desk, at, create_again, drop_partition, files_of, joined_path, replace_one, rows
+from support.joined_desk import ALL, SMALL, a_desk, at, create_again, drop_partition, files_of, joined_name, joined_path, replace_one, rows
 from support.world import World
 
 
@@ -273,7 +274,97 @@ def test_after_a_cleanup_the_certificate_is_compared(desk):
     desk.append("dt=1", "overwriter")
     assert outcomes(desk.verify())["dt=1"] == "differs"
     desk.append("dt=1", "another", "and another")
+    assert outcomes(desk.verify())["dt=1"] == "differs"
+    overwrite(desk)
     assert outcomes(desk.verify())["dt=1"] == "replaced"
+
+
+def overwrite(desk):
+    desk.world.files.writer.overwrite(desk.live("dt=1"), {"all.parquet": DataFile(("more", "rows", "than", "before"))})
+
+
+@pytest.mark.parametrize("level", ["count", "digest"])
+@pytest.mark.parametrize("is_cut", [False, True])
+@pytest.mark.parametrize("others", [1, 5])
+def test_rows_that_went_with_their_joined_file_are_missed_whatever_rows_others_have(is_cut, level, others):
+    """All of live may have as many rows as were joined, or more."""
+    desk = a_desk()
+    for nth in range(others):
+        desk.world.add_file(desk.live(f"dt=1/row{nth}.parquet"), [f"row{nth}"], 100 << 20)
+    desk.world.files.namespace.advance(3_600_000)
+    desk.compact(where="dt = '1'")
+    desk.world.files.namespace.advance(3_600_000)
+    if is_cut:
+        desk.cleanup()
+    desk.world.files.writer.delete(desk.live(f"dt=1/{joined_name(desk)}"))
+    desk.append("dt=1", "new")
+    result = desk.verify(level=level)
+    assert (result.code, outcomes(result)) == (Exit.DIFFERENT, {"dt=1": "differs"})
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_one_of_the_joined_files_of_a_run_that_is_gone_is_missed(is_cut):
+    desk = sets_of()
+    if is_cut:
+        desk.cleanup()
+    desk.world.files.writer.delete(desk.live(f"dt=1/{min(files_of(desk))}"))
+    desk.append("dt=1", *(f"row{nth}" for nth in range(60)))
+    assert outcomes(desk.verify()) == {"dt=1": "differs"}
+
+
+def test_a_joined_file_is_missed_beside_one_that_was_cut_after_it_was_made(desk):
+    """The cut gave that one a new time."""
+    desk.append("dt=1", "a", "b")
+    desk.compact(where="dt = '1'")
+    second = desk.log().standing[-1].inside.file
+    desk.world.files.namespace.advance(3_600_000)
+    desk.cleanup()
+    for name in (second, "large.parquet"):
+        desk.world.files.writer.delete(desk.live(f"dt=1/{name}"))
+    desk.append("dt=1", "new")
+    assert outcomes(desk.verify())["dt=1"] == "differs"
+
+
+@pytest.mark.parametrize("level", ["count", "digest"])
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_a_joined_unit_that_was_overwritten_as_a_whole_has_nothing_to_compare(desk, is_copied, level):
+    """In a copied cluster ids are counted from the beginning, while the log has the former ones."""
+    overwrite(desk)
+    if is_copied:
+        desk.world.files.namespace.file(desk.live("dt=1/all.parquet")).id = 1
+    result = desk.verify(level=level)
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DONE, "replaced")
+    (why,) = (unit.why for unit in result.tables[0].units if unit.name == "dt=1")
+    assert why.code is Code.NOTHING_LEFT_TO_COMPARE
+    assert why.what.startswith("its backup is gone with the file of live that had it inside, and somebody replaced its files")
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_joined_unit_that_was_restored_from_a_snapshot_is_verified_by_its_certificate(desk, is_cut):
+    if is_cut:
+        desk.cleanup()
+    restored = files_of(desk)
+    for path, content in desk.world.files.contents(desk.live("dt=1")).items():
+        desk.world.files.writer.delete(path)
+        desk.world.files.writer.add(path, DataFile(content.rows), restored[names.base(path)][0])
+    result = desk.verify()
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DONE, "verified")
+    said = "its backup was discarded" if is_cut else "its backup is gone with the file of live that had it inside"
+    assert result.tables[0].units[0].reason == f"{said}: compared with the run's certificate"
+
+
+def test_old_files_inside_a_backup_that_somebody_removed_are_told_as_gone(desk):
+    desk.append("dt=1", "a", "b", "c")
+    desk.settings = replace(desk.settings, exchange="directory")
+    desk.compact(where="dt = '1'")
+    (place,) = (effect.place for effect in desk.log().standing if effect.run == desk.runs[-1])
+    desk.world.files.delete_tree(names.join(desk.control.top, place))
+    for against in (None, desk.runs[0]):
+        result = desk.verify(against, where="dt = '1'")
+        assert (result.code, result.tables[0].units[0].why.code) == (Exit.DIFFERENT, Code.BACKUP_GONE)
+    desk.cleanup()
+    for against in (None, desk.runs[0]):
+        assert outcomes(desk.verify(against, where="dt = '1'")) == {"dt=1": "verified"}
 
 
 def test_joins_and_swaps_on_top_of_one_another_are_compared_link_by_link(desk):
