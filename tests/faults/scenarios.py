@@ -141,7 +141,7 @@ SCENARIOS = (
     TO_TRASH,
     Scenario("recover, after compact-swap", Desk.recover, killed(COMPACT, "live → retired"), arrivals=(LATE,)),
     Scenario("recover, after rollback", Desk.recover, killed(ROLLBACK, "live → retired"), arrivals=(LATE,)),
-    Scenario("recover, after cleanup", Desk.recover, killed(CLEANUP, "retired → held"), arrivals=(LATE,)),
+    Scenario("recover, after cleanup", Desk.recover, killed(replace(CLEANUP, prepare=compact), "retired → held")),
 )
 
 

@@ -1,7 +1,7 @@
 """`--run-key`: a command whose key is in a table's log does nothing there, and answers as the run that bore the key first.
 
 So a scheduler's retry never rolls back twice. The key is written with the plan, and therefore also into the entry of a run that another one
-finished.
+finished; not of a cleanup, of which another one ends only what was begun.
 """
 
 from __future__ import annotations

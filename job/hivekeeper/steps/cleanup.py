@@ -1,17 +1,19 @@
 """Discard backups: each is renamed below the run's own directory, compared with its manifest there, and only then deleted.
 
-Deletes only what exactly matches a manifest; additional files go to live, a backup that differs goes back.
+Deletes only what exactly matches a manifest; additional files go to live, a backup that differs goes back. After a kill, only a deletion
+that was begun is ended.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
-from hivekeeper.model import FileInfo
+from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.names import RunId
 from hivekeeper.plan.retention import NamedPlace, find_shown, why_needed, why_shown
 from hivekeeper.ports import FilesError, ForeignTrash, MetastoreUnavailable, NoPermission
@@ -23,7 +25,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
 from hivekeeper.steps.arrivals import move_late
 from hivekeeper.steps.checks import why_too_many
-from hivekeeper.steps.cut import cut_off
+from hivekeeper.steps.cut import NOT_TO_TRASH, cut_off
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.run_directory import Run, fenced, require_lock
@@ -37,6 +39,7 @@ MOST_AGE_OF_LIVES_MS = 60_000
 LONGEST_REST_MS = 1000
 
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
+NOT_REACHED = Reason(Code.RUN_ENDED, "the cleanup ended before this backup went; the next one decides anew")
 NOT_OUR_TRASH = "find out who made that, and have it moved away; then run cleanup again, or set discard: delete to delete at once"
 
 # Asks for the directories that no backup may lie in or around.
@@ -57,7 +60,7 @@ def discard_units(
 
     `lives`: the directories of the table's partitions, or what `gone` asks for. A backup that one of them lies in is never discarded.
     """
-    discard = discarder(run, plan, lives, begun=False, gone=gone)
+    discard = _Discarder(run, plan, _show(run, plan, lives, gone)).discard
 
     def discard_and_rest(unit: PlannedUnit) -> UnitResult:
         result = discard(unit)
@@ -78,10 +81,38 @@ def _rest(run: Run, pause_ms: int) -> None:
         left_ms = until_ms - clock.monotonic_ms()
 
 
-def discarder(run: Run, plan: RunPlan, lives: Iterable[NamedPlace], begun: bool = True, gone: Optional[TableGone] = None) -> Act:
-    """The function that discards one unit; of an interrupted cleanup (`begun`), in which it may already be gone. Call it oldest first."""
-    ask = gone.ask_lives if gone else lambda: find_lives(run.cluster, run.table).items()
-    return _Discarder(run, plan, begun, _Shown(run, plan, lives, ask, gone is not None)).discard
+def ender(run: Run, plan: RunPlan, lives: Iterable[NamedPlace], gone: Optional[TableGone] = None) -> Act:
+    """The function that ends what an interrupted cleanup had begun with a unit. Call it in the order of the plan.
+
+    A backup that may be deleted in part goes; one that is whole stays. Since the cleanup chose it, its run may have been pinned, the rules
+    changed, or the table dropped: the next cleanup judges it by what is in force then.
+    """
+    _note_former_places(run, plan)
+    return partial(_end, run, _find_holders(plan), _show(run, plan, lives, gone))
+
+
+def _end(run: Run, holders: Mapping[str, PlannedUnit], shown: _Shown, unit: PlannedUnit) -> UnitResult:
+    if unit.inside:
+        why = _why_held(run, unit, unit.inside, holders.get(unit.inside.file))
+        return leave_unit(unit, why) if why else _cut(run, unit, leave_unit(unit, NOT_REACHED))
+    return _insist(run, unit, partial(_end_whole, run, shown, unit))
+
+
+def _end_whole(run: Run, shown: _Shown, unit: PlannedUnit) -> UnitResult:
+    """End the deletion of a backup that is not inside a file; one that is neither in part nor whole is deleted, or in the trash."""
+    source, held, doomed = _places(run, unit)
+    seen = _look_for(run, unit)
+    if seen[doomed].exists:
+        why = shown.why_kept(unit.backup.place if unit.backup else "")
+        if why:
+            return _give_back(run, unit, why)
+        run.files.delete_tree(doomed)
+        return UnitResult(unit, Outcome.DISCARDED)
+    if seen[held].exists:
+        run.files.rename_exact(held, source)
+    elif not seen[source].exists:
+        return UnitResult(unit, Outcome.DISCARDED)
+    return leave_unit(unit, NOT_REACHED)
 
 
 def _find_holders(plan: RunPlan) -> Mapping[str, PlannedUnit]:
@@ -117,6 +148,11 @@ class _Shown:
         return why_shown(self.shown[place]) if place in self.shown else None
 
 
+def _show(run: Run, plan: RunPlan, lives: Iterable[NamedPlace], gone: Optional[TableGone]) -> _Shown:
+    ask = gone.ask_lives if gone else lambda: find_lives(run.cluster, run.table).items()
+    return _Shown(run, plan, lives, ask, gone is not None)
+
+
 class _Discarder:
     """Discards the units of a cleanup, one after the other.
 
@@ -124,43 +160,51 @@ class _Discarder:
     discarded.
     """
 
-    def __init__(self, run: Run, plan: RunPlan, begun: bool, shown: _Shown) -> None:
-        self.run, self.plan, self.begun, self.shown = run, plan, begun, shown
+    def __init__(self, run: Run, plan: RunPlan, shown: _Shown) -> None:
+        self.run, self.plan, self.shown = run, plan, shown
         self.holders = _find_holders(plan)
         self.kept: Dict[str, RunId] = {}
-        inside = {unit.inside.file_id: names.join(unit.live, unit.inside.file) for unit in plan.units if unit.inside}
-        run.whereabouts.former.update(inside)
+        _note_former_places(run, plan)
 
     def discard(self, unit: PlannedUnit) -> UnitResult:
         backup = unit.backup.place if unit.backup else ""
-        why = self.shown.why_kept(backup) or _why_needed(self.run, unit, self.kept)
+        why = self.shown.why_kept(backup) or _why_needed(unit, self.kept)
         if unit.inside:
             why = why or _why_held(self.run, unit, unit.inside, self.holders.get(unit.inside.file))
-            result = UnitResult(unit, Outcome.KEPT, why=why) if why else self._discard_inside(unit)
-        elif why:
-            result = _give_back(self.run, unit, why)
-        else:
-            result = discard_unit(self.run, unit, self.plan.discard == TRASH, self.begun)
+        result = UnitResult(unit, Outcome.KEPT, why=why) if why else self._discard_one(unit)
         if unit.backup and result.outcome is Outcome.KEPT:
             self.kept.setdefault(unit.name, unit.backup.run)
         log.info("run=%s unit=%s step=discard done backup=%s %s", self.plan.run, unit.log_field, backup, result.for_log)
         return result
 
-    def _discard_inside(self, unit: PlannedUnit, tries: int = 0) -> UnitResult:
-        """Discard a backup that lies in a file of live. If the table is gone, its files are not ours to change: they keep the old bytes."""
+    def _discard_one(self, unit: PlannedUnit) -> UnitResult:
+        run, to_trash = self.run, self.plan.discard == TRASH
+        if not unit.inside:
+            return _insist(run, unit, partial(_discard_whole, run, unit, to_trash), partial(_go_on, run, unit, to_trash))
+        # The files of a table that is gone are not ours to change: they keep the old bytes.
         if self.shown.is_gone:
             return UnitResult(unit, Outcome.DISCARDED)
-        try:
-            return cut_off(self.run, unit, self.plan.discard == TRASH)
-        except FilesError as error:
-            require_answers(error, tries + 1)
-            if tries + 1 >= MOST_TRIES:
-                return UnitResult(unit, Outcome.KEPT, why=Reason(Code.CALL_FAILED, str(error)))
-            return self._discard_inside(unit, tries + 1)
+        return _cut(run, unit, UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH) if to_trash else None)
+
+
+def _note_former_places(run: Run, plan: RunPlan) -> None:
+    """Where the files were that have old ones inside: they may have to be looked for."""
+    run.whereabouts.former.update({unit.inside.file_id: names.join(unit.live, unit.inside.file) for unit in plan.units if unit.inside})
+
+
+def _cut(run: Run, unit: PlannedUnit, instead: Optional[UnitResult], tries: int = 0) -> UnitResult:
+    """Discard a backup that lies in a file of live; see cut_off."""
+    try:
+        return cut_off(run, unit, instead)
+    except FilesError as error:
+        require_answers(error, tries + 1)
+        if tries + 1 >= MOST_TRIES:
+            return UnitResult(unit, Outcome.KEPT, why=Reason(Code.CALL_FAILED, str(error)))
+        return _cut(run, unit, instead, tries + 1)
 
 
 def _why_held(run: Run, unit: PlannedUnit, inside: Inside, holder: Optional[PlannedUnit]) -> Optional[Reason]:
-    """Why old files inside a file stay: it lies in another backup, which this cleanup was to discard before and could not."""
+    """Why old files inside a file stay: it lies in another backup, which this cleanup was to discard before, and did not."""
 
     def is_in(directory: str) -> bool:
         found = run.files.stat(names.join(directory, inside.file))
@@ -171,19 +215,9 @@ def _why_held(run: Run, unit: PlannedUnit, inside: Inside, holder: Optional[Plan
     return Reason(Code.IN_OTHER_BACKUP, f"the file that has it inside is in the backup of run {holder.backup.run}")
 
 
-def _why_needed(run: Run, unit: PlannedUnit, kept: Mapping[str, RunId]) -> Optional[Reason]:
-    """Why a backup stays for the sake of an older one that does: a rollback to that one undoes this run first.
-
-    One that an interrupted cleanup had begun to delete goes all the same: nobody can restore the rest. One that it had deleted is gone.
-    """
-    if unit.name not in kept:
-        return None
-    if unit.inside:
-        return why_needed(kept[unit.name])
-    source, held, doomed = _places(run, unit)
-    seen = run.files.look([source, held, doomed], 0)
-    is_whole = (seen[source].exists or seen[held].exists) and not seen[doomed].exists
-    return why_needed(kept[unit.name]) if is_whole else None
+def _why_needed(unit: PlannedUnit, kept: Mapping[str, RunId]) -> Optional[Reason]:
+    """Why a backup stays for the sake of an older one that does: a rollback to that one undoes this run first."""
+    return why_needed(kept[unit.name]) if unit.name in kept else None
 
 
 def _places(run: Run, unit: PlannedUnit) -> Tuple[str, str, str]:
@@ -191,22 +225,35 @@ def _places(run: Run, unit: PlannedUnit) -> Tuple[str, str, str]:
     return run.backup_path(unit), run.paths.unit("held", unit.number), run.paths.unit("discarding", unit.number)
 
 
-def discard_unit(run: Run, unit: PlannedUnit, to_trash: bool, begun: bool, cause: str = "", tries: int = 0) -> UnitResult:
-    """Discard one unit. If it may have been begun, it is looked for first; else its backup is at its place, unless the rename fails."""
-    if tries >= MOST_TRIES:
-        raise needs_investigation(run, unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause})")
-    try:
-        if begun:
-            return _go_on(run, unit, to_trash)
-        require_lock(run)
-        source, held, _ = _places(run, unit)
-        run.files.rename_exact(source, held)
-        return _discard_held(run, unit, to_trash)
-    except NoPermission as error:
-        return _give_back(run, unit, Reason(Code.NO_PERMISSION, str(error)))
-    except FilesError as error:
-        require_answers(error, tries + 1)
-        return discard_unit(run, unit, to_trash, True, str(error), tries + 1)
+def _insist(run: Run, unit: PlannedUnit, act: Callable[[], UnitResult], again: Optional[Callable[[], UnitResult]] = None) -> UnitResult:
+    """Act on a unit; if a call fails, act `again`, which first looks how far that went. If the user may not, the backup stays."""
+    cause = ""
+    for tries in range(1, MOST_TRIES + 1):
+        try:
+            return act()
+        except NoPermission as error:
+            return _give_back(run, unit, Reason(Code.NO_PERMISSION, str(error)))
+        except FilesError as error:
+            require_answers(error, tries)
+            act, cause = again or act, str(error)
+    raise needs_investigation(run, unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause})")
+
+
+def _discard_whole(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
+    """Discard a backup that is at its place."""
+    require_lock(run)
+    source, held, _ = _places(run, unit)
+    run.files.rename_exact(source, held)
+    return _discard_held(run, unit, to_trash)
+
+
+def _look_for(run: Run, unit: PlannedUnit) -> Mapping[str, Snapshot]:
+    """Which of the unit's places exist; raises if the run was taken over."""
+    seen = run.files.look([run.paths.top, *_places(run, unit)], 0)
+    if not seen[run.paths.top].exists:
+        raise fenced(run)
+    require_lock(run)
+    return seen
 
 
 def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
@@ -225,12 +272,9 @@ def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
 
 
 def _go_on(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
-    """Continue from where the unit's backup is."""
+    """Continue from where the unit's backup is: a call failed, and perhaps was done."""
     source, held, doomed = _places(run, unit)
-    seen = run.files.look([run.paths.top, source, held, doomed], 0)
-    if not seen[run.paths.top].exists:
-        raise fenced(run)
-    require_lock(run)
+    seen = _look_for(run, unit)
     if seen[doomed].exists:
         run.files.delete_tree(doomed)
         return UnitResult(unit, Outcome.DISCARDED)

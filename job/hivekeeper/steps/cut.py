@@ -27,8 +27,11 @@ NOT_TO_TRASH = Reason(
 )
 
 
-def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
-    """Discard the backup of a joined unit. Can be repeated: a file that is cut already, or gone with its backup, is discarded."""
+def cut_off(run: Run, unit: PlannedUnit, instead: Optional[UnitResult]) -> UnitResult:
+    """Discard the backup of a joined unit. Can be repeated: a file that is cut already, or gone with its backup, is discarded.
+
+    `instead`: nothing is cut, and this is the result of a backup that is still there.
+    """
     assert unit.inside is not None
     require_lock(run)
     found, is_on_the_way = _find(run, unit, unit.inside)
@@ -38,8 +41,8 @@ def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
     # Whoever overwrote or removed the file, or its directory, has taken the old files with it.
     if found is None or found.length == unit.inside.copy_bytes:
         return UnitResult(unit, Outcome.DISCARDED)
-    if to_trash:
-        return UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH)
+    if instead:
+        return instead
     blocks = find_blocks(run.files, found, unit.inside)
     if blocks is None:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, f"somebody has written to {found.name}, which has it inside"))

@@ -1,6 +1,6 @@
 """Finish or undo what earlier runs left unfinished.
 
-Deletes only stages, proved copies whose old files are live, and what a cleanup had begun to discard; anything it does
+Deletes only stages, proved copies whose old files are live, and backups that a cleanup had begun to delete; anything it does
 not understand is left alone and reported.
 """
 
@@ -84,9 +84,14 @@ def settle_runs(
         about, units = (settle or settle_run)(run, plan)
         yield plan.run, units
         if about is not None:
-            finish.record_run(about, plan, units, {}, by)
+            finish.record_run(about, _as_ended(plan), units, {}, by)
     # While a run was unfinished, nobody has removed the directory of another one.
     finish.tidy_up(cluster, table, control, is_gone=settle is not None, every=every or is_interrupted)
+
+
+def _as_ended(plan: RunPlan) -> RunPlan:
+    """What the log is told of. A cleanup was only ended: its records go with the next one, and so does what its run key was given for."""
+    return replace(plan, records=(), run_key="") if plan.operation == CLEANUP else plan
 
 
 def refuse_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> None:
@@ -119,9 +124,7 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
     refuse_foreign_places(run, plan)
     settle = _find_settler(run, plan)
     if plan.operation not in EXCHANGES:
-        units = _settle_units(run, plan, settle)
-        finish.finish_units(run, units)
-        return run, tuple(units)
+        return run, tuple(_settle_units(run, plan, settle))
     units = _settle_units(run, plan, _leave_dropped(run, plan, settle))
     finish.finish_units(run, units)
     confirmed, unasked = finish.confirm_units(run, units)
@@ -131,7 +134,7 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
 
 
 def settle_orphaned(gone: cleanup.TableGone, run: Run, plan: RunPlan) -> Found:
-    """Finish the cleanup of a table that is gone. Late files stay in its backups, which therefore stay too.
+    """End what a cleanup of a table that is gone had begun.
 
     Raises NeedsInvestigation for any other run: of these only the table's own recovery may move files. Its plan may have been hidden from
     who looked before.
@@ -145,8 +148,8 @@ def settle_orphaned(gone: cleanup.TableGone, run: Run, plan: RunPlan) -> Found:
             next="find out what became of the table, and who had hidden the plan of this run when it was looked for",
         )
     refuse_strangers(run, plan)
-    plan = replace(plan, units=tuple(replace(unit, expected=()) for unit in plan.units))
-    units = _settle_units(run, plan, cleanup.discarder(run, plan, gone.ask_lives(), gone=gone))
+    refuse_unlogged(run, plan)
+    units = _settle_units(run, plan, cleanup.ender(run, plan, gone.ask_lives(), gone))
     return replace(run, table=plan.table), tuple(units)
 
 
@@ -187,16 +190,13 @@ def _knows_live(run: Run, plan: RunPlan) -> bool:
 def _settle_of_former(run: Run, plan: RunPlan) -> Tuple[UnitResult, ...]:
     """Finish the run of a table that was dropped and created again; nothing in the new table's directory is touched.
 
-    The entry is about the former table. Late files of its backups stay in them, and old files inside a file that is the new table's now.
+    The entry is about the former table.
     """
     why = Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again while the run was interrupted")
     if plan.operation in EXCHANGES:
         describe = _find_describer(run, plan)
-        units = _settle_units(run, plan, lambda unit: exchange.leave_aside(describe(unit), why))
-    else:
-        plan = replace(plan, units=tuple(replace(unit, expected=(), inside=None) for unit in plan.units))
-        units = _settle_units(run, plan, _find_settler(run, plan))
-    return tuple(units)
+        return tuple(_settle_units(run, plan, lambda unit: exchange.leave_aside(describe(unit), why)))
+    return tuple(_settle_units(run, plan, _find_settler(run, plan)))
 
 
 def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
@@ -215,11 +215,12 @@ def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
 
 
 def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
-    """The result of each unit, in order. Units whose live is missing are settled first; Stopped may be raised before any other.
+    """The result of each unit, in order. Of an exchange, units whose live is missing are settled first; Stopped may be raised before any
+    other.
 
     Raises Fenced before the next unit if the lock is lost, even if nobody took the directory.
     """
-    missing = _find_missing(run, plan.units) if len(plan.units) > 1 else frozenset()
+    missing = _find_missing(run, plan.units) if len(plan.units) > 1 and plan.operation in EXCHANGES else frozenset()
     done: Dict[int, UnitResult] = {}
     for unit in sorted(plan.units, key=lambda unit: unit.live not in missing):
         if done and unit.live not in missing:
@@ -249,7 +250,7 @@ def _require_time(run: Run, plan: RunPlan, settled: int) -> None:
 def _find_settler(run: Run, plan: RunPlan) -> Settle:
     """The function that finishes or undoes a unit of the plan."""
     if plan.operation == CLEANUP:
-        return cleanup.discarder(run, plan, find_lives(run.cluster, run.table).items())
+        return cleanup.ender(run, plan, find_lives(run.cluster, run.table).items())
     certificates = _read_certificates(run, plan)
     if plan.operation == ROLLBACK:
         return partial(_settle_rollback, run, rollback.find_passed(run, plan.units), certificates)

@@ -92,7 +92,7 @@ def by_unknown_name(place):
     return UNKNOWN + place[len(names.server_of(place)) :]
 
 
-@pytest.mark.parametrize("when", ["before", "during", "killed"])
+@pytest.mark.parametrize("when", ["before", "during"])
 def test_a_backup_that_a_partition_shows_by_a_name_of_the_server_that_is_not_found_is_kept(desk, world, when):
     desk.compact()
     held = world.rows_below(retired(desk, 2))
@@ -104,14 +104,9 @@ def test_a_backup_that_a_partition_shows_by_a_name_of_the_server_that_is_not_fou
 
     if when == "during":
         meanwhile(desk, point)
-    elif when == "killed":
-        desk.kill_before(["rename_exact", "held/u00002"], desk.cleanup)
-        point()
     else:
         point()
-    result = desk.recover() if when == "killed" else desk.cleanup()
-    if when != "killed":
-        assert kept_units(result) == {"dt=2": "the partition dt=9 lies in it, or around it"}
+    assert kept_units(desk.cleanup()) == {"dt=2": "the partition dt=9 lies in it, or around it"}
     assert world.rows_below(retired(desk, 2)) == held
     assert world.files.namespace.find(retired(desk, 1)) is None
 
@@ -127,16 +122,13 @@ def leave_a_directory(desk, place):
 
 
 @pytest.mark.parametrize("hold", [point_into, leave_a_directory])
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_backup_that_cannot_go_keeps_the_newer_ones_that_a_rollback_to_it_needs(desk, world, hold, killed):
+def test_a_backup_that_cannot_go_keeps_the_newer_ones_that_a_rollback_to_it_needs(desk, world, hold):
     rows = world.rows_of(desk.table)
     desk.compact()
     desk.append("dt=1", "late1", "late2")
     desk.compact()
-    if killed:
-        desk.kill_before(["rename_exact", "held/u00001"], desk.cleanup)
     release = hold(desk, retired(desk, 1))
-    desk.recover() if killed else desk.cleanup()
+    desk.cleanup()
     assert {(effect.run, effect.partition) for effect in desk.log().standing} == {(run, "dt=1") for run in desk.runs[:2]}
     release()
     assert outcomes(desk.rollback(desk.runs[0])) == {"dt=1": "rolled-back", "dt=2": "refused", "dt=3": "refused"}
@@ -149,7 +141,7 @@ def test_an_interrupted_deletion_is_ended_although_an_older_backup_stays(desk, w
     desk.compact()
     desk.kill_before(["delete_tree", "discarding/u00004"], desk.cleanup)
     world.files.writer.make_directory(retired(desk, 1))
-    assert dict(desk.recover().tables[0].recovered)[desk.runs[2]] == {Outcome.DISCARDED: 3, Outcome.KEPT: 1}
+    assert dict(desk.recover().tables[0].recovered)[desk.runs[2]] == {Outcome.DISCARDED: 3, Outcome.LEFT: 1}
 
 
 def meanwhile(desk, act):
@@ -192,13 +184,12 @@ def test_backups_are_kept_while_partitions_lie_on_too_many_servers_to_be_asked(d
     assert world.rows_below(retired(desk, 2)) == world.rows_below(desk.live("dt=2"))
 
 
-@pytest.mark.parametrize("at", ["held/u00001", "discarding/u00001"])
-def test_an_interrupted_cleanup_gives_a_backup_back_that_a_partition_shows_since(desk, world, at):
+def test_an_interrupted_deletion_gives_a_backup_back_that_a_partition_shows_since(desk, world):
     desk.compact()
-    desk.kill_before(["rename_exact" if at.startswith("held") else "delete_tree", at], desk.cleanup)
+    desk.kill_before(["delete_tree", "discarding/u00001"], desk.cleanup)
     show(desk, "dt=9", retired(desk, 1))
     result = desk.recover()
-    assert dict(result.tables[0].recovered)[desk.runs[1]] == {Outcome.KEPT: 1, Outcome.DISCARDED: 2}
+    assert dict(result.tables[0].recovered)[desk.runs[1]] == {Outcome.KEPT: 1, Outcome.LEFT: 2}
     assert world.rows_below(retired(desk, 1)) == world.rows_below(desk.live("dt=1"))
 
 

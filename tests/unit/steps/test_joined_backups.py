@@ -155,6 +155,20 @@ def test_a_file_of_a_table_that_was_created_again_is_not_cut(desk, killed):
     assert desk.log().standing == ()
 
 
+def test_old_files_stay_with_the_backup_that_a_killed_cleanup_held_with_the_file_that_has_them_inside(desk):
+    desk.settings = replace(desk.settings, exchange="directory")
+    desk.append("dt=1", *[f"more{nth}" for nth in range(4)])
+    desk.world.files.namespace.advance(3_600_000)
+    assert outcomes(desk.compact(where="dt = '1'")) == {"dt=1": "swapped"}
+    desk.kill_before(["/discarding/u"], desk.cleanup)
+    rows = desk.world.rows_of(desk.table)
+    desk.recover()
+    assert {effect.run for effect in desk.log().standing if effect.partition == "dt=1"} == set(desk.runs[:2])
+    for run in (desk.runs[1], desk.runs[0]):
+        assert outcomes(desk.rollback(run, where="dt = '1'")) == {"dt=1": "rolled-back"}
+    assert desk.world.rows_of(desk.table) == rows
+
+
 def test_a_part_of_a_file_cannot_go_to_the_trash(desk):
     before = files_of(desk)
     (backup,) = desk.cleanup(how="trash").tables[0].backups

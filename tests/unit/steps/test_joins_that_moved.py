@@ -400,6 +400,7 @@ def test_a_cleanup_that_is_killed_cuts_what_it_calls_discarded_after_its_table_w
     desk.kill_before(words, desk.cleanup)
     rename_table(desk)
     desk.recover()
+    assert desk.cleanup().code is Exit.DONE
     assert desk.log().standing == ()
     (length,) = (length for name, (length, _) in files_of(desk).items() if name != "large.parquet")
     assert length == 3000
