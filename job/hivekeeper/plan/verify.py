@@ -42,7 +42,7 @@ class Proof:
     live; then only the rows themselves can be compared, `base` with all of `live`. `gone` tells why the backup itself is not there;
     `certified` is its digest from its own run's certificate. `arrivals` are the files added since. `newest` are the files of live that hold
     the backup's rows, and the rows of arrivals compacted since. `has_older`: live still has files that the backup's run left there when it
-    joined others, so all of live is more than what replaced these.
+    joined others, or where the claims break there still were some of the files that they are about, so not all of them were replaced.
     """
 
     base: Optional[Tuple[FileInfo, ...]]
@@ -113,17 +113,20 @@ def plan_proof(
     for effect, holder, following in zip(effects, holders, holders[1:]):
         carried = _find_carried(wanted, effect, following)
         wanted = [file for file in wanted if file not in carried]
-        link, why = _find_link(effect, holder, following, following is live, cut)
-        why = _find_replaced(wanted, effect, cut) or why
+        link, gone = _find_link(effect, holder, following, following is live, cut)
+        replaced = _find_replaced(wanted, effect, cut)
         arrivals += _find_arrivals(wanted, link.before or ())
-        if why:
-            return replace(proof, arrivals=tuple(arrivals), broken=why)
+        if replaced or gone:
+            expected, there = (wanted, effect.before) if replaced else (_wanted_after(wanted, effect), _files_of(following))
+            has_rest = bool(manifests.find_present(expected, there, cut)[0])
+            return replace(proof, arrivals=tuple(arrivals), broken=replaced or gone, has_older=proof.has_older or has_rest)
         links.append(link)
         wanted = [*_wanted_after(wanted, effect), *carried]
     newest, missing = manifests.find_present(wanted, _files_of(live), cut)
     proof = replace(proof, links=tuple(links), newest=newest)
     if missing:
-        return replace(proof, arrivals=tuple(arrivals), broken=_overwritten_since(effects[-1], missing))
+        has_older = proof.has_older or bool(newest)
+        return replace(proof, arrivals=tuple(arrivals), broken=_overwritten_since(effects[-1], missing), has_older=has_older)
     arrivals += _find_arrivals_in_live(proof, manifest, effects)
     late = tuple(
         file.name

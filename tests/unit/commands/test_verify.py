@@ -737,3 +737,23 @@ def test_the_names_of_a_million_files_that_came_later_are_not_held_of_all_tables
     held = sum(len(name) for table in result.tables for unit in table.units for name in unit.late_files)
     assert held < 2 * files * 250, f"{held:,} characters"
     assert sum(unit.late_count for table in result.tables for unit in table.units) == tables * files
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("older", [False, True])
+def test_one_of_the_files_of_a_run_that_is_gone_is_missed_whatever_rows_came_since(level, older):
+    """Its backup is discarded, and all of live has more rows than the backup had: but not everything was replaced."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 60})
+    desk = Desk(world, block_bytes=25_000, exchange="directory")
+    desk.compact()
+    written = sorted(world.files.contents(desk.live("dt=1")))
+    assert len(written) > 1
+    desk.cleanup()
+    world.files.writer.delete(written[0])
+    desk.append("dt=1", *(f"row{nth}" for nth in range(60)))
+    if older:
+        desk.compact()
+        desk.cleanup()
+    result = desk.verify(desk.runs[0], level=level)
+    assert (result.code, outcomes(result)) == (Exit.DIFFERENT, {"dt=1": "differs"})
