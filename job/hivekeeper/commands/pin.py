@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Optional
+from typing import FrozenSet, Optional
 
 from hivekeeper import names, quoting
 from hivekeeper.commands import per_table
@@ -14,14 +14,15 @@ from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Backup
-from hivekeeper.ports import Cluster
+from hivekeeper.ports import Cluster, Files, NotPossible
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry
 from hivekeeper.runlog.history import Effect, History
-from hivekeeper.runlog.run_files import PIN, UNPIN
+from hivekeeper.runlog.run_files import PIN, UNPIN, absolute
 from hivekeeper.steps import finish, run_directory, table_log
+from hivekeeper.steps.observe import ask_where_allowed
 
 
 def pin(context: Context, backup: RunId, pinned: bool) -> CommandResult:
@@ -59,12 +60,14 @@ def _find_backup(history: History, table: Table, run: RunId) -> Backup:
 def _why_incomplete(cluster: Cluster, table: Table, control: ControlPaths, backup: Backup) -> Optional[Reason]:
     """What of a backup is not there any more, whatever the log says; None if all is. Raises Refused if a pin would protect nothing."""
     places = {effect.place: names.join(control.top, effect.place) for effect in backup.effects if not effect.inside}
-    seen = cluster.files.look(list(places.values()), 0) if places else {}
+    # What may not be seen counts as there: a pin too many does no harm.
+    seen, _ = ask_where_allowed(lambda some: cluster.files.look(some, 0), list(places.values()))
+    lost = _find_lost(cluster.files, table, backup)
 
     def is_there(effect: Effect) -> bool:
         if effect.inside:
-            return cluster.files.is_anywhere(table.location, effect.inside.file_id)
-        return seen[places[effect.place]].exists
+            return effect.inside.file_id not in lost
+        return places[effect.place] not in seen or seen[places[effect.place]].exists
 
     gone = [effect for effect in backup.effects if effect.backup_files and not is_there(effect)]
     if not gone:
@@ -77,6 +80,19 @@ def _why_incomplete(cluster: Cluster, table: Table, control: ControlPaths, backu
         )
     units, all_units = ({effect.partition for effect in some} for some in (gone, backup.effects))
     return Reason(Code.BACKUP_GONE, f"old files of {len(units)} of its {len(all_units)} units are gone: somebody removed them")
+
+
+def _find_lost(files: Files, table: Table, backup: Backup) -> FrozenSet[int]:
+    """The ids of the files with old ones inside that do not exist any more, or are in a trash: a cleanup takes these for discarded."""
+    former = {one.inside.file_id: names.join(absolute(one.live, table.location), one.inside.file) for one in backup.effects if one.inside}
+    try:
+        paths = files.find_paths(table.location, former)
+        return frozenset(
+            one for one in former if ("/.Trash/" in paths[one] if one in paths else not files.is_anywhere(table.location, one))
+        )
+    except NotPossible:
+        # As by way of a router.
+        return frozenset()
 
 
 def _unknown(table: Table, run: RunId) -> Refused:

@@ -6,11 +6,12 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.config.settings import Settings
+from hivekeeper.ports import NotPossible
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from support.builders import a_table
 from support.desk import Desk
-from support.joined_desk import a_desk, manage, rename_partition
+from support.joined_desk import a_desk, joined_name, joined_path, manage, rename_partition
 from support.world import World
 
 
@@ -165,3 +166,47 @@ def test_old_files_inside_a_file_that_was_moved_can_be_pinned():
     desk.compact(where="dt = '1'")
     rename_partition(desk)
     assert desk.pin(desk.runs[-1]).code is Exit.DONE
+
+
+@pytest.mark.parametrize("exchange", ["directory", "files"])
+def test_old_files_that_may_not_be_seen_can_be_pinned(exchange):
+    desk = a_desk(exchange=exchange)
+    desk.compact(where="dt = '1'")
+    (effect,) = desk.log().standing
+    place = desk.live("dt=1") if effect.inside else f"{desk.control.top}/{effect.place}"
+    desk.world.files.namespace.unreadable.add(place)
+    assert desk.pin(desk.runs[-1]).code is Exit.DONE
+    assert desk.log().pinned == {effect.run}
+
+
+def test_old_files_inside_a_file_can_be_pinned_where_files_are_not_found_by_their_ids(monkeypatch):
+    """As by way of a router."""
+    desk = a_desk()
+    desk.compact(where="dt = '1'")
+
+    def refuse(*_args):
+        raise NotPossible("a router has no place for ids")
+
+    for method in ("is_anywhere", "find_paths"):
+        monkeypatch.setattr(type(desk.world.files), method, refuse)
+    run = desk.runs[-1]
+    assert desk.pin(run).code is Exit.DONE
+    assert run in desk.log().pinned
+
+
+def test_old_files_inside_a_file_in_the_trash_are_not_said_to_be_pinned():
+    desk = a_desk()
+    desk.compact(where="dt = '1'")
+    trash = f"hdfs://nn/user/hive/.Trash/Current{desk.live('dt=1').replace('hdfs://nn', '')}"
+    desk.world.files.writer.make_directory(trash)
+    desk.world.files.writer.rename_into(joined_path(desk), f"{trash}/{joined_name(desk)}")
+    assert desk.pin(desk.runs[-1]).code is Exit.REFUSED
+
+
+def test_a_pin_of_many_joined_files_does_not_ask_for_each(monkeypatch):
+    desk = a_desk()
+    desk.compact()
+    calls = []
+    monkeypatch.setattr(type(desk.world.files), "is_anywhere", lambda *args: calls.append(args) or True)
+    assert desk.pin(desk.runs[-1]).code is Exit.DONE
+    assert calls == []
