@@ -110,6 +110,7 @@ def plan_proof(
     links: List[Link] = []
     arrivals: List[FileInfo] = []
     wanted: Sequence[ManifestFile] = manifest
+    put_there = {effect.key: effect.after for effect in effects}
     for effect, holder, following in zip(effects, holders, holders[1:]):
         carried = _find_carried(wanted, effect, following)
         wanted = [file for file in wanted if file not in carried]
@@ -117,11 +118,11 @@ def plan_proof(
         replaced = _find_replaced(wanted, effect, cut)
         arrivals += _find_arrivals(wanted, link.before or ())
         if replaced or gone:
-            expected, there = (wanted, effect.before) if replaced else (_wanted_after(wanted, effect), _files_of(following))
+            expected, there = (wanted, effect.before) if replaced else (_wanted_after(wanted, effect, put_there), _files_of(following))
             has_rest = bool(manifests.find_present(expected, there, cut)[0])
             return replace(proof, arrivals=tuple(arrivals), broken=replaced or gone, has_older=proof.has_older or has_rest)
         links.append(link)
-        wanted = [*_wanted_after(wanted, effect), *carried]
+        wanted = [*_wanted_after(wanted, effect, put_there), *carried]
     newest, missing = manifests.find_present(wanted, _files_of(live), cut)
     proof = replace(proof, links=tuple(links), newest=newest)
     if missing:
@@ -232,11 +233,16 @@ def add_digests(effects: Sequence[Effect]) -> Optional[Digest]:
     return sum(digests[1:], digests[0]) if digests and len(digests) == len(effects) else None
 
 
-def _wanted_after(wanted: Sequence[ManifestFile], effect: Effect) -> Sequence[ManifestFile]:
-    """The files that hold the same rows after an effect."""
+def _wanted_after(
+    wanted: Sequence[ManifestFile], effect: Effect, put_there: Mapping[UnitKey, Sequence[ManifestFile]]
+) -> Sequence[ManifestFile]:
+    """The files that hold the same rows after an effect. A rollback of a join took what that had put there, also if its own list is gone
+    with its backup.
+    """
     if effect.inside is None:
         return effect.after
-    taken = {file.name for file in effect.before}
+    undone = put_there.get(effect.undoes, ()) if effect.undoes else ()
+    taken = {file.name for file in (*effect.before, *undone)}
     return [*(file for file in wanted if file.name not in taken), *effect.after]
 
 

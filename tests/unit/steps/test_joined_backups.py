@@ -367,6 +367,22 @@ def test_a_joined_unit_that_was_restored_from_a_snapshot_is_verified_by_its_cert
     assert result.tables[0].units[0].reason == f"{said}: compared with the run's certificate"
 
 
+@pytest.mark.parametrize("below", ["files", "directory"])
+def test_a_unit_is_verified_after_a_rollback_of_its_last_join_whose_backup_is_cut_off(below):
+    """With the list of what the rollback took."""
+    desk = a_desk(exchange=below)
+    desk.compact(where="dt = '1'")
+    desk.settings = replace(desk.settings, exchange="files")
+    desk.append("dt=1", "a", "b", "c")
+    desk.compact(where="dt = '1'")
+    desk.rollback()
+    desk.world.files.namespace.advance(3_600_000)
+    desk.cleanup()
+    for level in ("count", "digest", "rows"):
+        (unit,) = desk.verify(level=level, where="dt = '1'").tables[0].units
+        assert (unit.outcome.code, unit.of_run) == ("verified", desk.runs[0]), unit.reason
+
+
 def test_old_files_inside_a_backup_that_somebody_removed_are_told_as_gone(desk):
     desk.append("dt=1", "a", "b", "c")
     desk.settings = replace(desk.settings, exchange="directory")
