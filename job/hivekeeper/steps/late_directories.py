@@ -58,7 +58,7 @@ def tell_all(run: Run, results: Sequence[UnitResult]) -> Tuple[List[UnitResult],
 
 
 def _tell(result: UnitResult, seen: Mapping[str, str]) -> UnitResult:
-    nested = "" if result.nested is None else seen.get(result.planned.live) or result.nested
+    nested = "" if result.nested is None else seen.get(result.planned.live, result.nested)
     if not nested:
         return result
     what = f"{nested} is a copy that somebody keeps, or what a writer has brought who met the unit away: nobody can tell"
@@ -71,16 +71,16 @@ def _tell(result: UnitResult, seen: Mapping[str, str]) -> UnitResult:
 
 
 def _look(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, str]:
-    """By live, what `find_nested` tells of it. What may not be read, or is too much by now, counts as empty: each unit was looked at after
-    its exchange.
+    """By live, what `find_nested` tells of it. Without what may not be read, or is too much by now: each unit was looked at after its
+    exchange.
     """
     places = list(dict.fromkeys(unit.live for unit in units))
     try:
-        seen, _ = look_where_allowed(run.files, places, run.most_listed(units))
+        seen, denied = look_where_allowed(run.files, places, run.most_listed(units))
     except TooManyEntries:
         if len(units) > 1:
             # Those of one unit must not hide the others.
             return {place: nested for unit in units for place, nested in _look(run, [unit]).items()}
         log.warning("unit=%s step=find-late failed reason='so many files came to it'", units[0].log_field)
         return {}
-    return {place: find_nested(snapshot.entries) for place, snapshot in seen.items()}
+    return {place: find_nested(snapshot.entries) for place, snapshot in seen.items() if place not in denied}

@@ -73,6 +73,19 @@ def test_one_unit_with_too_many_files_hides_no_other_at_the_last_look(monkeypatc
     assert outcomes(desk.compact()) == {"dt=1": "swapped", "dt=2": "misplaced"}
 
 
+def test_what_is_gone_again_at_the_last_look_is_not_told(monkeypatch):
+    desk = desk_by(["dt"])
+    place = f"{desk.live('dt=1')}/attempt"
+
+    def take_away(*_args):
+        for path in (f"{place}/late.parquet", f"{place}/_SUCCESS", place):
+            desk.world.files.writer.delete(path)
+
+    act_before_live_is_settled(desk, nest_with_marker, monkeypatch)
+    monkeypatch.setattr(desk.world.metastore, "update_sizes", take_away)
+    assert desk.compact().code is Exit.DONE
+
+
 @BOTH
 @pytest.mark.parametrize("answers", [True, False])
 def test_what_comes_long_after_the_exchange_while_a_call_waits_for_an_answer_is_not_moved_up(command, answers, monkeypatch):
