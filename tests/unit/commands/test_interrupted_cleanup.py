@@ -16,7 +16,7 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import a_table
 from support.desk import outcomes
-from support.joined_desk import a_desk, at, create_again, files_of, survive
+from support.joined_desk import a_desk, at, create_again, files_of, move_partition, survive
 from support.leftovers import HOME, clean, drop, records, wait
 
 pytestmark = pytest.mark.parametrize("exchange", ["directory", "files"])
@@ -154,6 +154,21 @@ def go_on_elsewhere(desk):
     """The lock goes to a recovery in another process."""
     desk.world.files.expire_locks()
     desk.recover(cluster=desk.world.another_process())
+
+
+def test_a_directory_that_another_partition_got_since_keeps_no_recovery_waiting(desk):
+    move_partition(desk)
+    desk.append("dt=2", "more1", "more2")
+    desk.append("moved", "more3", "more4")
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    desk.kill_before(["/entry.json"], desk.cleanup)
+    former = desk.world.partitions(desk.table)["dt=1"]
+    desk.world.files.writer.rename_into(desk.live("moved"), desk.live("again"))
+    desk.world.catalog.put_partition(desk.table, replace(former, location=desk.live("again")))
+    desk.world.catalog.add_partition(desk.table, replace(former, name="dt=7", values=("7",)))
+    desk.world.files.writer.make_directory(desk.live("moved"))
+    assert set(recovered(desk.recover())) == {Outcome.LEFT}
 
 
 def test_what_a_former_table_left_inside_files_stays_if_the_cleanup_of_it_was_killed(desk):
