@@ -119,6 +119,8 @@ def _end_whole(run: Run, shown: _Shown, unit: PlannedUnit) -> UnitResult:
         run.files.delete_tree(doomed)
         return UnitResult(unit, Outcome.DISCARDED)
     if seen[held].exists:
+        # Somebody may have tidied up empty directories since.
+        run.files.make_directory(names.parent(source))
         run.files.rename_exact(held, source)
     elif not seen[source].exists:
         return UnitResult(unit, Outcome.DISCARDED)

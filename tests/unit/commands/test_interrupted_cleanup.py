@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.plan.orphans import OrphanState
 from hivekeeper.plan.retention import list_backups
@@ -169,6 +170,16 @@ def test_a_directory_that_another_partition_got_since_keeps_no_recovery_waiting(
     desk.world.catalog.add_partition(desk.table, replace(former, name="dt=7", values=("7",)))
     desk.world.files.writer.make_directory(desk.live("moved"))
     assert set(recovered(desk.recover())) == {Outcome.LEFT}
+
+
+def test_a_backup_goes_back_though_somebody_has_removed_the_empty_directory_around_its_place(desk, exchange):
+    if exchange == "files":
+        pytest.skip("nothing is held there")
+    desk.kill_before(["rename_exact", "/discarding/u00002"], desk.cleanup)
+    desk.world.files.writer.delete(names.join(desk.control.run(desk.runs[0]).top, "retired"))
+    assert recovered(desk.recover()) == {Outcome.DISCARDED: 1, Outcome.LEFT: 1}
+    assert desk.cleanup().code is Exit.DONE
+    assert (standing(desk), desk.run_directories()) == (set(), [])
 
 
 def test_what_a_former_table_left_inside_files_stays_if_the_cleanup_of_it_was_killed(desk):
