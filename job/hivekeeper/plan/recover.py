@@ -57,14 +57,13 @@ KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.jso
 def find_elsewhere(plan: RunPlan) -> Tuple[PlannedUnit, ...]:
     """Units whose directory recovery may change and does not follow from the partition's name.
 
-    Only the metastore can say whether it is that partition's. The record of a `backup` is only read; a cleanup moves files to live only if
-    its plan says which files live holds, and cuts one only where the log says that a run has joined it.
+    Only the metastore can say whether it is that partition's. The record of a `backup` is only read; of a cleanup nothing is moved to live
+    any more, and a file is cut only where the log says that a run has joined it.
     """
-    if plan.operation == BACKUP:
+    if plan.operation in (BACKUP, CLEANUP):
         return ()
-    acted_on = (unit for unit in plan.units if plan.operation != CLEANUP or unit.expected)
     root = plan.table.location
-    return tuple(unit for unit in acted_on if unit.live != (names.join(root, unit.name) if unit.name else root))
+    return tuple(unit for unit in plan.units if unit.live != (names.join(root, unit.name) if unit.name else root))
 
 
 def find_foreign(units: Iterable[PlannedUnit], lives: Mapping[str, str], nowhere: Container[UnitNumber]) -> List[PlannedUnit]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
@@ -18,14 +18,14 @@ from hivekeeper.names import RunId
 from hivekeeper.plan.retention import NamedPlace, find_shown, why_needed, why_shown
 from hivekeeper.ports import FilesError, ForeignTrash, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.runlog import manifests
+from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
 from hivekeeper.steps.arrivals import move_late
 from hivekeeper.steps.checks import why_too_many
-from hivekeeper.steps.cut import NOT_TO_TRASH, cut_off
+from hivekeeper.steps.cut import NOT_TO_TRASH, cut_off, is_begun
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.run_directory import Run, fenced, require_lock
@@ -81,20 +81,30 @@ def _rest(run: Run, pause_ms: int) -> None:
         left_ms = until_ms - clock.monotonic_ms()
 
 
-def ender(run: Run, plan: RunPlan, lives: Iterable[NamedPlace], gone: Optional[TableGone] = None) -> Act:
+def ender(run: Run, plan: RunPlan, lives: Iterable[NamedPlace], gone: Optional[TableGone] = None, is_former: bool = False) -> Act:
     """The function that ends what an interrupted cleanup had begun with a unit. Call it in the order of the plan.
 
     A backup that may be deleted in part goes; one that is whole stays. Since the cleanup chose it, its run may have been pinned, the rules
-    changed, or the table dropped: the next cleanup judges it by what is in force then.
+    changed, or the table dropped: the next cleanup judges it by what is in force then. `is_former`: the plan is about a table that lay here
+    before; its files are another one's now, and are not cut.
     """
     _note_former_places(run, plan)
-    return partial(_end, run, _find_holders(plan), _show(run, plan, lives, gone))
+    return partial(_end, run, _find_holders(plan), _show(run, plan, lives, gone), not (gone or is_former), _find_inside(run))
 
 
-def _end(run: Run, holders: Mapping[str, PlannedUnit], shown: _Shown, unit: PlannedUnit) -> UnitResult:
+def _find_inside(run: Run) -> FrozenSet[str]:
+    """The backups that lie in files, according to the log; in a plan, those of a former table have none."""
+    return frozenset(effect.place for effect in store.read_history(run.cluster, run.control).joined)
+
+
+def _end(run: Run, holders: Mapping[str, PlannedUnit], shown: _Shown, cuts: bool, inside: Container[str], unit: PlannedUnit) -> UnitResult:
     if unit.inside:
         why = _why_held(run, unit, unit.inside, holders.get(unit.inside.file))
-        return leave_unit(unit, why) if why else _cut(run, unit, leave_unit(unit, NOT_REACHED))
+        if why:
+            return leave_unit(unit, why)
+        return _cut(run, unit, None if cuts and is_begun(run, unit) else leave_unit(unit, NOT_REACHED))
+    if unit.backup and unit.backup.place in inside:
+        return leave_unit(unit, NOT_REACHED)
     return _insist(run, unit, partial(_end_whole, run, shown, unit))
 
 
@@ -109,6 +119,8 @@ def _end_whole(run: Run, shown: _Shown, unit: PlannedUnit) -> UnitResult:
         run.files.delete_tree(doomed)
         return UnitResult(unit, Outcome.DISCARDED)
     if seen[held].exists:
+        # Somebody may have tidied up empty directories since.
+        run.files.make_directory(names.parent(source))
         run.files.rename_exact(held, source)
     elif not seen[source].exists:
         return UnitResult(unit, Outcome.DISCARDED)

@@ -1,6 +1,9 @@
 """Discard a backup that lies inside a file of live: the file is cut to its copy, in one step. See concat_exchange.py.
 
 Cuts only a file that a run joined, and that nobody has written to since; no reader of it sees other rows afterwards.
+
+A cut is no rename, so taking the run's directory over does not keep a stalled run from it. Therefore a mark in that directory comes first:
+without it the run cannot cut any more once it was taken over, and a recovery that finds it cuts, too.
 """
 
 from __future__ import annotations
@@ -11,14 +14,14 @@ from typing import Optional, Tuple
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo
 from hivekeeper.plan import eligibility
-from hivekeeper.ports import Files, FilesUnavailable, NoPermission, NotPossible, RowsError, SourceMissing, SourceReplaced
+from hivekeeper.ports import Files, FilesUnavailable, NoPermission, NotPossible, RowsError, SourceMissing, SourceReplaced, TargetExists
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.joins import Inside, fingerprint
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.places import find_at, is_left
-from hivekeeper.steps.run_directory import Run, require_lock
+from hivekeeper.steps.run_directory import Run, fenced, require_lock
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +52,7 @@ def cut_off(run: Run, unit: PlannedUnit, instead: Optional[UnitResult]) -> UnitR
     if not _shows_same_rows(run, found, unit.inside):
         what = f"{found.name} would show other rows without what is inside it"
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, what))
+    _mark(run, unit)
     try:
         run.files.cut(found, unit.inside.copy_bytes, blocks)
     except SourceReplaced:
@@ -63,6 +67,26 @@ def cut_off(run: Run, unit: PlannedUnit, instead: Optional[UnitResult]) -> UnitR
     except NoPermission as error:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.NO_PERMISSION, str(error)))
     return UnitResult(unit, Outcome.DISCARDED)
+
+
+def is_begun(run: Run, unit: PlannedUnit) -> bool:
+    """Whether a run may have cut the unit's file, or may be about to."""
+    return run.files.stat(_mark_path(run, unit)) is not None
+
+
+def _mark(run: Run, unit: PlannedUnit) -> None:
+    """Say in the run's directory that the unit's file is about to be cut. Raises Fenced if that was taken over."""
+    try:
+        run.files.write_new(_mark_path(run, unit), "")
+    except TargetExists:
+        # By a call that failed, or by the run that this one ends.
+        require_lock(run)
+    except SourceMissing as gone:
+        raise fenced(run) from gone
+
+
+def _mark_path(run: Run, unit: PlannedUnit) -> str:
+    return run.paths.unit("discarding", unit.number)
 
 
 def _find(run: Run, unit: PlannedUnit, inside: Inside) -> Tuple[Optional[FileInfo], bool]:

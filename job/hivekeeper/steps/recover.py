@@ -157,7 +157,7 @@ def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
     """Whether the plan is about this table. Two tables can be created in one second, so under another name there must be more evidence:
     the same definition, and no unit whose live holds files of which the plan knows none.
 
-    A cleanup needs no such files: it moves some to live, or cuts one there, only where live holds just what the log says.
+    A cleanup needs no such files: of live, its recovery changes only a file of which the log says that a run joined it.
     """
     if not identity.is_same(run.cluster, run.table, plan.table.full_name, plan.table.create_time):
         return False
@@ -196,7 +196,7 @@ def _settle_of_former(run: Run, plan: RunPlan) -> Tuple[UnitResult, ...]:
     if plan.operation in EXCHANGES:
         describe = _find_describer(run, plan)
         return tuple(_settle_units(run, plan, lambda unit: exchange.leave_aside(describe(unit), why)))
-    return tuple(_settle_units(run, plan, _find_settler(run, plan)))
+    return tuple(_settle_units(run, plan, _find_settler(run, plan, is_former=True)))
 
 
 def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
@@ -247,10 +247,10 @@ def _require_time(run: Run, plan: RunPlan, settled: int) -> None:
         )
 
 
-def _find_settler(run: Run, plan: RunPlan) -> Settle:
-    """The function that finishes or undoes a unit of the plan."""
+def _find_settler(run: Run, plan: RunPlan, is_former: bool = False) -> Settle:
+    """The function that finishes or undoes a unit of the plan. `is_former`: of a table that is not there any more."""
     if plan.operation == CLEANUP:
-        return cleanup.ender(run, plan, find_lives(run.cluster, run.table).items())
+        return cleanup.ender(run, plan, find_lives(run.cluster, run.table).items(), is_former=is_former)
     certificates = _read_certificates(run, plan)
     if plan.operation == ROLLBACK:
         return partial(_settle_rollback, run, rollback.find_passed(run, plan.units), certificates)

@@ -8,14 +8,16 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.plan.orphans import OrphanState
 from hivekeeper.plan.retention import list_backups
+from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import a_table
 from support.desk import outcomes
-from support.joined_desk import a_desk, create_again
+from support.joined_desk import a_desk, at, create_again, files_of, move_partition, survive
 from support.leftovers import HOME, clean, drop, records, wait
 
 pytestmark = pytest.mark.parametrize("exchange", ["directory", "files"])
@@ -35,7 +37,7 @@ def desk(exchange):
 
 def kill_at_once(desk):
     """Kill a cleanup that has written its plan and its first entry, before it touches a backup. Returns the run that has left those."""
-    desk.kill_before(["cut "] if desk.settings.exchange == "files" else ["/held/u00001"], desk.cleanup)
+    desk.kill_before(["/discarding/u00001"] if desk.settings.exchange == "files" else ["/held/u00001"], desk.cleanup)
     return desk.runs[0]
 
 
@@ -106,7 +108,7 @@ def test_what_a_dropped_table_has_left_is_judged_anew_too(desk, files_stay, exch
 @pytest.mark.parametrize("how", ["delete", "trash"])
 def test_what_had_gone_is_discarded_and_the_rest_stays_for_the_next_one(desk, exchange, how):
     if exchange == "files":
-        desk.kill_before(["cut ", "/dt=1/"], desk.cleanup)
+        desk.kill_before(["/discarding/u00002"], desk.cleanup)
     else:
         desk.kill_before(["/held/u00002"], lambda: desk.cleanup(how=how))
     assert recovered(desk.recover()) == {Outcome.DISCARDED: 1, Outcome.LEFT: 1}
@@ -125,6 +127,68 @@ def test_a_recovery_that_is_killed_too_loses_nothing(desk, exchange):
     desk.kill_before(["entry.json"], desk.recover)
     assert recovered(desk.recover()) == {Outcome.LEFT: 2}
     assert outcomes(desk.rollback()) == {"dt=1": "rolled-back", "dt=2": "rolled-back"}
+
+
+@pytest.mark.parametrize("at_step", ["write_new", "write_new.close", "cut"])
+def test_a_cleanup_that_stalls_cuts_no_file_later_of_which_a_recovery_said_that_it_stands(desk, exchange, at_step):
+    if exchange == "directory":
+        pytest.skip("there the recovery's rename of the run's directory keeps it from everything")
+    words = ["cut ", "/dt=2/"] if at_step == "cut" else [f"{at_step} ", "/discarding/u00001"]
+    at(desk, words, lambda: go_on_elsewhere(desk))
+    assert desk.cleanup().tables[0].problem.code is Code.RUN_TAKEN_OVER
+    survive(desk)
+    (stands,) = (effect.after[0].length for effect in desk.log().effects if effect.partition == "dt=2")
+    (length,) = (length for length, _ in files_of(desk, "dt=2").values())
+    assert length == stands
+    assert set(outcomes(desk.verify()).values()) == {"verified"}
+
+
+def test_a_cut_that_was_begun_is_ended(desk, exchange):
+    if exchange == "directory":
+        pytest.skip("nothing is cut there")
+    desk.kill_before(["cut ", "/dt=1/"], desk.cleanup)
+    assert recovered(desk.recover()) == {Outcome.DISCARDED: 2}
+    assert set(outcomes(desk.verify()).values()) == {"verified"}
+
+
+def go_on_elsewhere(desk):
+    """The lock goes to a recovery in another process."""
+    desk.world.files.expire_locks()
+    desk.recover(cluster=desk.world.another_process())
+
+
+def test_a_directory_that_another_partition_got_since_keeps_no_recovery_waiting(desk):
+    move_partition(desk)
+    desk.append("dt=2", "more1", "more2")
+    desk.append("moved", "more3", "more4")
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    desk.kill_before(["/entry.json"], desk.cleanup)
+    former = desk.world.partitions(desk.table)["dt=1"]
+    desk.world.files.writer.rename_into(desk.live("moved"), desk.live("again"))
+    desk.world.catalog.put_partition(desk.table, replace(former, location=desk.live("again")))
+    desk.world.catalog.add_partition(desk.table, replace(former, name="dt=7", values=("7",)))
+    desk.world.files.writer.make_directory(desk.live("moved"))
+    assert set(recovered(desk.recover())) == {Outcome.LEFT}
+
+
+def test_a_backup_goes_back_though_somebody_has_removed_the_empty_directory_around_its_place(desk, exchange):
+    if exchange == "files":
+        pytest.skip("nothing is held there")
+    desk.kill_before(["rename_exact", "/discarding/u00002"], desk.cleanup)
+    desk.world.files.writer.delete(names.join(desk.control.run(desk.runs[0]).top, "retired"))
+    assert recovered(desk.recover()) == {Outcome.DISCARDED: 1, Outcome.LEFT: 1}
+    assert desk.cleanup().code is Exit.DONE
+    assert (standing(desk), desk.run_directories()) == (set(), [])
+
+
+def test_what_a_former_table_left_inside_files_stays_if_the_cleanup_of_it_was_killed(desk):
+    create_again(desk)
+    desk.world.files.namespace.advance(3_600_000)
+    before = standing(desk)
+    desk.kill_before(["/entry.json"], lambda: desk.cleanup(former=True))
+    assert recovered(desk.recover()) == {Outcome.LEFT: 2}
+    assert standing(desk) == before
 
 
 def test_a_second_attempt_with_the_same_run_key_does_what_the_first_had_not(desk):
