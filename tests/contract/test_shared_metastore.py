@@ -11,7 +11,7 @@ import pytest
 from contract.test_metastore import COLUMNS, let_fail, real  # noqa: F401
 from hivekeeper import names
 from hivekeeper.cluster import metastore
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import own_place
 from hivekeeper.reasons import Code
 
 pytestmark = pytest.mark.jvm
@@ -52,7 +52,7 @@ def test_directories_of_databases_that_could_not_be_read_once_are_read_again(rea
     with pytest.raises(Exception, match="too large for this metastore"):
         real.metastore.database_locations()
     failing[0] = False
-    refused = eligibility.refuse_home(tenants, real.metastore.database_locations())
+    refused = own_place.refuse_home(tenants, real.metastore.database_locations())
     assert refused is not None
     assert refused.code is Code.SHARED_DIRECTORY
 

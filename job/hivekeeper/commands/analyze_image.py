@@ -14,7 +14,7 @@ from hivekeeper.commands.context import Context
 from hivekeeper.errors import UsageError
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import eligibility, image_analysis
+from hivekeeper.plan import eligibility, image_analysis, own_place
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.image_analysis import DefinedTable
 from hivekeeper.plan.image_format import BadImage, split_lines, unpack
@@ -107,13 +107,13 @@ def _define(defined: _Defined, home: str, context: Context, table: Table) -> Tab
         if not image_analysis.is_at_home(table.location, home):
             return _refused(context, table, image_analysis.refuse_other_file_system(table, home))
         control = ControlPaths.of(table.location, table.partitioned)
-        reason = eligibility.refuse_overlap(table, find_touching(context.cluster, table, control))
-        reason = reason or eligibility.refuse_home(table, context.cluster.metastore.database_locations())
+        reason = own_place.refuse_overlap(table, find_touching(context.cluster, table, control))
+        reason = reason or own_place.refuse_home(table, context.cluster.metastore.database_locations())
         wanted = selection.wanted_in(table, context.selection.where)
         every = find_units(context.cluster, table)
     if reason:
         return _refused(context, table, reason)
-    elsewhere = tuple(unit.live for unit in every if not eligibility.is_inside(table, unit))
+    elsewhere = tuple(unit.live for unit in every if not own_place.is_inside(table, unit))
     refused = eligibility.refuse_units(table, every)
     # All tables are held until the image is read. Which exchange a unit gets depends on its format: that of the table, or it is refused.
     table = table.outlined()

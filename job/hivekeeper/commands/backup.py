@@ -11,7 +11,7 @@ from hivekeeper.commands.open_table import hold_settled, settle_unfit
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table
 from hivekeeper.names import RunId, UnitNumber
-from hivekeeper.plan import eligibility, ownership
+from hivekeeper.plan import listings, ownership
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, portions
 from hivekeeper.ports import Cluster, Lock, NoPermission
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
@@ -89,7 +89,7 @@ def _choose(observed: ObservedTable) -> Tuple[List[UnitAnalysis], Tuple[UnitOutc
     chosen, refused = [], []
     for one in (one for one in observed.units if one.snapshot.exists):
         is_inside = is_recordable(one.unit.live, observed.table.location)
-        why = eligibility.refuse_unseen(one.reason, one.snapshot) if is_inside else one.reason
+        why = listings.refuse_unseen(one.reason, one.snapshot) if is_inside else one.reason
         if why is None:
             chosen.append(one)
         else:

@@ -13,7 +13,7 @@ from hivekeeper import names
 from hivekeeper.config.settings import AT_ONCE, JOINED, Settings
 from hivekeeper.model import Attributes, Block, FileInfo, Ties, UnitFooters
 from hivekeeper.names import RunId
-from hivekeeper.plan import analysis, compaction, eligibility, exchange_choice, joining, sizing
+from hivekeeper.plan import analysis, compaction, eligibility, exchange_choice, joining, listings, sizing
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
 from hivekeeper.plan.compaction import Candidate, Rewrite
 from hivekeeper.plan.exchange_choice import Choice, Facts, Mix
@@ -56,7 +56,7 @@ class Places:
     unshared: Mapping[str, Reason] = field(default_factory=dict)
 
     def tie(self, name: str) -> Optional[Reason]:
-        return eligibility.refuse_ties(self.ties[name], self.zone) if name in self.ties else None
+        return listings.refuse_ties(self.ties[name], self.zone) if name in self.ties else None
 
 
 @dataclass
@@ -143,7 +143,7 @@ class Reader:
         mix = Mix(small.files, small.total_bytes, whole.sizes.total_bytes)
         obstacle = self._never or self._obstacles.get(unit.name)
         obstacle = obstacle or exchange_choice.find_obstacle(eligibility.format_of(unit.unit.storage), mix, settings)
-        summary = eligibility.find_summary(whole.snapshot)
+        summary = listings.find_summary(whole.snapshot)
         obstacle = obstacle or (exchange_choice.has_summary(summary) if summary else None)
         ties, attributes = places.ties.get(unit.name), places.attributes.get(unit.name)
         if obstacle is None and ties and attributes:

@@ -17,7 +17,7 @@ from hivekeeper.config.settings import AT_ONCE, JOINED, Settings
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import FileRowGroups, StageBatch, Table
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
-from hivekeeper.plan import analysis, capacity, compaction, eligibility, inside, retention, settled
+from hivekeeper.plan import analysis, capacity, compaction, eligibility, inside, own_place, retention, settled
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left, Rewrite
@@ -185,7 +185,7 @@ def find_quota_directories(files: Files, table: Table, settings: Settings) -> Li
     above = [files.qualify(place) for place in settings.quota_directories]
     database = names.parent(table.location)
     own = [table.location, database] if table.partitioned else [database]
-    return list(dict.fromkeys([*own, *(place for place in above if eligibility.is_below(database, place))]))
+    return list(dict.fromkeys([*own, *(place for place in above if own_place.is_below(database, place))]))
 
 
 def is_tied_as_a_whole(cluster: Cluster, observed: ObservedTable, settings: Settings, run: RunId) -> bool:

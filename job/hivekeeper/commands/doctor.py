@@ -16,7 +16,7 @@ from hivekeeper.errors import HivekeeperError
 from hivekeeper.jail import Jail
 from hivekeeper.model import Selection, Table
 from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.plan import doctor, eligibility
+from hivekeeper.plan import doctor, eligibility, own_place
 from hivekeeper.plan.doctor import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check, ProbeFailed
 from hivekeeper.ports import Clock, Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.reasons import Code
@@ -229,7 +229,7 @@ def _examine_place(probes: Probes, table: Table, control: ControlPaths, subject:
 def _examine_units(cluster: Cluster, table: Table, control: ControlPaths) -> Check:
     units = find_units(cluster, table)
     # Others are refused, and may be on servers that do not answer.
-    asked = [unit for unit in units if eligibility.is_inside(table, unit)][:MOST_UNITS]
+    asked = [unit for unit in units if own_place.is_inside(table, unit)][:MOST_UNITS]
     return doctor.judge_units(table.full_name, find_tied(cluster, control, asked), len(asked), len(units))
 
 

@@ -12,7 +12,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import eligibility, own_place
 from hivekeeper.ports import Cluster, FilesError, Lock, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
@@ -127,7 +127,7 @@ def refuse_left_elsewhere(context: Context, table: Table) -> None:
 
 def refuse_where_it_was(cluster: Cluster, table: Table, lives: Iterable[str], settings: Settings) -> None:
     """The same, where the directories of the partitions are known."""
-    places = eligibility.find_former_places(table, lives) if table.partitioned else ()
+    places = own_place.find_former_places(table, lives) if table.partitioned else ()
     left_away.refuse_at_former_places(cluster, table, places, settings.trusted_owners)
 
 

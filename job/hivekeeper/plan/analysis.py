@@ -16,7 +16,7 @@ from hivekeeper.codes import Coded
 from hivekeeper.config.settings import JOINED, Settings
 from hivekeeper.model import FileInfo, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import eligibility, exchange_choice, ranking, sizing
+from hivekeeper.plan import eligibility, exchange_choice, listings, own_place, ranking, sizing
 from hivekeeper.plan.exchange_choice import Choice, Mix
 from hivekeeper.plan.sizing import Lengths
 from hivekeeper.plan.unchanged import KnownUnit
@@ -124,7 +124,7 @@ class UnitAnalysis:
 
     @property
     def files(self) -> Tuple[FileInfo, ...]:
-        return eligibility.data_files(self.snapshot)
+        return listings.data_files(self.snapshot)
 
     @property
     def lengths(self) -> Mapping[int, int]:
@@ -153,12 +153,12 @@ def _whole_or_none(place: str) -> str:
 
 def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], settings: Settings, now_ms: int) -> UnitAnalysis:
     """Judge one unit by its listing. `refusal`: why its definition alone makes it unfit."""
-    files = eligibility.data_files(snapshot)
+    files = listings.data_files(snapshot)
     sizes = sizing.measure([file.length for file in files], settings.block_bytes)
     lengths = Counter(file.length for file in files)
     judged = judge_sizes(unit, snapshot, sizes, lengths, refusal or refuse_contents(snapshot, files, settings), settings)
     if judged.status is Status.COMPACT:
-        quiet_ms = now_ms - eligibility.newest_ms(snapshot)
+        quiet_ms = now_ms - listings.newest_ms(snapshot)
         if quiet_ms < settings.min_quiet_ms:
             wait = Reason(Code.RECENTLY_WRITTEN, f"written to {max(0, quiet_ms) // 1000} s ago", "run again later, or lower --min-quiet")
             return UnitAnalysis(unit, snapshot, sizes, sizes.files, Status.RECENT, wait)
@@ -167,8 +167,8 @@ def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], sett
 
 def refuse_contents(snapshot: Snapshot, files: Iterable[FileInfo], settings: Settings) -> Optional[Reason]:
     """Why what lies in a unit's directory makes it unfit. `files` are its data files, or those with telling names."""
-    reason = eligibility.refuse_directory(snapshot) if snapshot.exists else None
-    return reason if reason or settings.compact_offset_files else eligibility.refuse_offset_names(files)
+    reason = listings.refuse_directory(snapshot) if snapshot.exists else None
+    return reason if reason or settings.compact_offset_files else listings.refuse_offset_names(files)
 
 
 def judge_sizes(
@@ -345,21 +345,21 @@ class SeenTable:
     snapshots: Mapping[str, Snapshot]
     unreadable: Mapping[str, str]
     above: Tuple[FileInfo, ...]
-    inside: eligibility.Inside
+    inside: listings.Inside
     unchanged: Mapping[str, KnownUnit] = field(default_factory=dict)
 
 
 def judge_table(seen: SeenTable, settings: Settings, now_ms: int) -> ObservedTable:
     """Judge the table as a whole first, then each of its units."""
-    writer = eligibility.find_writer(seen.above, seen.inside, now_ms, settings.leftover_age_ms)
-    reason = eligibility.refuse_overlap(seen.table, seen.touching) or eligibility.refuse_home(seen.table, seen.homes)
-    reason = reason or eligibility.refuse_logs_above(seen.above) or (eligibility.writer_at_work(writer) if writer else None)
+    writer = listings.find_writer(seen.above, seen.inside, now_ms, settings.leftover_age_ms)
+    reason = own_place.refuse_overlap(seen.table, seen.touching) or own_place.refuse_home(seen.table, seen.homes)
+    reason = reason or listings.refuse_logs_above(seen.above) or (listings.writer_at_work(writer) if writer else None)
     former_places = _find_former_places(seen)
     if reason:
         return ObservedTable(seen.table, seen.control, settings, reason=reason, has_control=seen.has_control, former_places=former_places)
     refused = eligibility.refuse_units(seen.table, seen.all_units)
     refused.update(
-        {unit.name: eligibility.refuse_unreadable(seen.unreadable[unit.live]) for unit in seen.units if unit.live in seen.unreadable}
+        {unit.name: listings.refuse_unreadable(seen.unreadable[unit.live]) for unit in seen.units if unit.live in seen.unreadable}
     )
     units = tuple(_judge_unit(seen, unit, refused.get(unit.name), settings, now_ms) for unit in seen.units)
     return ObservedTable(seen.table, seen.control, settings, units, has_control=seen.has_control, former_places=former_places)
@@ -369,9 +369,9 @@ def _find_former_places(seen: SeenTable) -> Tuple[str, ...]:
     """Those around partitions outside the table; and between it and its units those with records, if its location was set higher up."""
     if not seen.table.partitioned:
         return ()
-    around = eligibility.find_former_places(seen.table, (unit.live for unit in seen.all_units))
+    around = own_place.find_former_places(seen.table, (unit.live for unit in seen.all_units))
     tops = [entry.path for entry in seen.above if entry.is_dir and entry.name == names.CONTROL and entry.path != seen.control.top]
-    return (*around, *map(names.parent, tops))[: eligibility.MOST_FORMER_PLACES]
+    return (*around, *map(names.parent, tops))[: own_place.MOST_FORMER_PLACES]
 
 
 def _judge_unit(seen: SeenTable, unit: Unit, refusal: Optional[Reason], settings: Settings, now_ms: int) -> UnitAnalysis:
@@ -385,7 +385,7 @@ def _judge_unit(seen: SeenTable, unit: Unit, refusal: Optional[Reason], settings
 def _passed(seen: SeenTable, unit: Unit) -> Snapshot:
     """The snapshot of a unit without the leftovers in it."""
     snapshot = seen.snapshots[unit.live]
-    return replace(snapshot, entries=eligibility.without_empty_staging(snapshot.entries, seen.inside))
+    return replace(snapshot, entries=listings.without_empty_staging(snapshot.entries, seen.inside))
 
 
 @dataclass(frozen=True)

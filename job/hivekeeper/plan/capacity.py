@@ -15,7 +15,7 @@ from hivekeeper.model import Quota, Room
 from hivekeeper.plan import sizing
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, count_batches
 from hivekeeper.plan.compaction import Left
-from hivekeeper.plan.eligibility import marker_files
+from hivekeeper.plan.listings import marker_files
 from hivekeeper.plan.retention import Backup
 from hivekeeper.reasons import Code, Reason
 

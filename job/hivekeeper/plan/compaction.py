@@ -27,7 +27,7 @@ from hivekeeper.model import (
     UnitFooters,
 )
 from hivekeeper.names import RunId, RunPaths, UnitNumber
-from hivekeeper.plan import eligibility, fidelity, sizing
+from hivekeeper.plan import eligibility, fidelity, listings, sizing
 from hivekeeper.plan.analysis import UnitAnalysis
 from hivekeeper.plan.engine import Engine
 from hivekeeper.reasons import Code, Reason
@@ -331,7 +331,7 @@ def _format(table: Table) -> str:
 def _plan_unit(number: UnitNumber, candidate: Candidate) -> PlannedUnit:
     snapshot = candidate.analysis.snapshot
     manifest = tuple(ManifestFile.of(entry) for entry in snapshot.entries)
-    markers = () if candidate.join else eligibility.marker_files(snapshot)
+    markers = () if candidate.join else listings.marker_files(snapshot)
     return PlannedUnit(number, candidate.analysis.unit, manifest, markers, join=candidate.join)
 
 

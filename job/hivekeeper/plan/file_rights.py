@@ -11,7 +11,7 @@ from operator import and_, or_
 from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper.model import Attributes, FileInfo, FileRights, FilesByRights, Snapshot
-from hivekeeper.plan.eligibility import data_files
+from hivekeeper.plan.listings import data_files
 from hivekeeper.plan.ownership import bits_of, list_access, symbols_of
 from hivekeeper.reasons import Code, Reason
 

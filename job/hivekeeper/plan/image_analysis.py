@@ -13,7 +13,7 @@ from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import listings, own_place
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, judge_sizes, refuse_contents
 from hivekeeper.plan.image_survey import Places, Survey, UnitBin, to_bytes
 from hivekeeper.reasons import Code, Reason, count_beyond
@@ -73,7 +73,7 @@ def find_places(defined: Iterable[DefinedTable], locations: Iterable[str], home:
     tables = [location for location in locations if is_at_home(location, home) and location.rstrip("/") != home]
     controls = [ControlPaths.of(location, partitioned=False).top for location in tables]
     for one in defined:
-        units += [in_image(unit.live, home) for unit in one.units if eligibility.is_inside(one.table, unit)]
+        units += [in_image(unit.live, home) for unit in one.units if own_place.is_inside(one.table, unit)]
         tables += [one.table.location, *(place for place in one.elsewhere if is_at_home(place, home))]
         controls.append(one.control.top)
     return Places(units, [in_image(each, home) for each in tables], [in_image(each, home) for each in controls])
@@ -87,11 +87,11 @@ def judge_table(one: DefinedTable, survey: Survey, home: str) -> ObservedTable:
 
 
 def _judge_unit(one: DefinedTable, unit: Unit, survey: Survey, home: str) -> UnitAnalysis:
-    counted = eligibility.is_inside(one.table, unit)
+    counted = own_place.is_inside(one.table, unit)
     found = survey.unit(in_image(unit.live, home)) if counted else UnitBin()
     snapshot = found.snapshot if counted else Snapshot(exists=True)
     # As a listing is judged, in this order.
-    reason = one.refused.get(unit.name) or refuse_contents(snapshot, [], one.settings) or eligibility.refuse_markers(found.markers)
+    reason = one.refused.get(unit.name) or refuse_contents(snapshot, [], one.settings) or listings.refuse_markers(found.markers)
     reason = reason or refuse_contents(snapshot, [found.offsets] if found.offsets else [], one.settings)
     judged = judge_sizes(unit, snapshot, found.sizes, found.lengths.counts, reason, one.settings)
     return replace(judged, counted=found.lengths)

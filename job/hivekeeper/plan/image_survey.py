@@ -15,7 +15,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import listings
 from hivekeeper.plan.image_format import BLOCKS, MODE, MODIFIED, MOST_LINE_BYTES, SIZE, Batch, Layout, bad_line
 from hivekeeper.plan.sizing import Lengths, Sizes
 
@@ -28,7 +28,7 @@ MOST_NAMES_BYTES = 2**26
 # `yyyy-MM-dd HH:mm`. A file's owner may set any time; those of year 10000 and later are left out.
 MINUTE = 16
 
-# Parts of names that may say more than "a data file": hidden, of a writer, unfinished, or with offsets. eligibility decides what they say.
+# Parts of names that may say more than "a data file": hidden, of a writer, unfinished, or with offsets. listings decides what they say.
 TELLING_START = frozenset(b"._+-")
 TELLING_END = (b"._COPYING_", b".tmp", b".copying", b".pending")
 TELLING_PART, OFFSET_PART = b"progress", b"+"
@@ -98,7 +98,7 @@ class UnitBin(Bin):
 
     def enter(self, name: bytes) -> None:
         entry = FileInfo(to_text(name), 0, 0, True, 0)
-        if not eligibility.is_impala_staging(entry):
+        if not listings.is_impala_staging(entry):
             self.note(entry)
 
     def note(self, entry: FileInfo) -> None:
@@ -108,7 +108,7 @@ class UnitBin(Bin):
 
     def _add_telling(self, name: bytes, size: int, blocks: int) -> None:
         entry = FileInfo(to_text(name), size, 0, False, 0)
-        if eligibility.refuse_directory(Snapshot(True, entries=(entry,))):
+        if listings.refuse_directory(Snapshot(True, entries=(entry,))):
             self.note(entry)
         if size == 0 and names.is_hidden(entry.path):
             self.markers += 1

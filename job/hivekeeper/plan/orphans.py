@@ -12,7 +12,7 @@ from hivekeeper import names, quoting
 from hivekeeper.codes import Coded
 from hivekeeper.model import Column, Storage, Table
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import backup_tables, eligibility
+from hivekeeper.plan import backup_tables, own_place
 from hivekeeper.plan.retention import Verdict
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import table_id
@@ -205,7 +205,7 @@ def why_shared(
         touching = _find_touching(one, (control.top, table.location))
         if touching and one.backup_of not in own:
             return Reason(Code.SHARED_DIRECTORY, f"{one.full_name} lies at {touching}", "find out whose it is")
-    return eligibility.refuse_home(table, homes)
+    return own_place.refuse_home(table, homes)
 
 
 def _find_touching(one: Table, ours: Sequence[str]) -> str:

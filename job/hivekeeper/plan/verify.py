@@ -11,7 +11,7 @@ from typing import Callable, Collection, Iterable, List, Mapping, Optional, Sequ
 
 from hivekeeper import names
 from hivekeeper.model import Digest, FileInfo, Snapshot
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import listings
 from hivekeeper.plan.rollback import first_files
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
@@ -98,7 +98,7 @@ def plan_proof(
     proof = Proof(
         base if first.exists else None,
         (),
-        eligibility.data_files(live),
+        listings.data_files(live),
         gone=None if first.exists or not effects else _find_gone(effects, missing, seen, place_path, standing),
         certified=_find_certified(manifest, effects),
         has_older=_has_older(effects, live, cut),
@@ -209,7 +209,7 @@ def _has_older(effects: Sequence[Effect], live: Snapshot, cut: Mapping[FileKey, 
     if not made:
         return False
     newest, when_ms, known = max(made), effects[0].timestamp_ms, made.union(each.file_id for each in cut.values())
-    old = (file for file in eligibility.data_files(live) if 0 < file.file_id <= newest)
+    old = (file for file in listings.data_files(live) if 0 < file.file_id <= newest)
     return any(when_ms is None or file.mtime_ms <= when_ms or file.file_id in known for file in old)
 
 

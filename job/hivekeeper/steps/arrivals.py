@@ -15,7 +15,7 @@ from typing import Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import listings
 from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
@@ -122,7 +122,7 @@ class StillLive:
 
 def return_staging(files: Files, entries: Iterable[FileInfo], live: str) -> None:
     """Move Impala's empty staging directory back to live, so that the backup matches its manifest. Impala may have re-created it."""
-    for staging in filter(eligibility.is_impala_staging, entries):
+    for staging in filter(listings.is_impala_staging, entries):
         try:
             files.rename_exact(staging.path, names.join(live, staging.name))
         except TargetExists:
@@ -162,7 +162,7 @@ def why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str) -> st
     if unit.name:
         return ""
     there = list(filter(None, map(run.files.stat, dict.fromkeys([target, run.paths.unit("retired", unit.number)]))))
-    is_known = any(eligibility.may_have_made(aside, {one.owner for one in there}, one) for one in there)
+    is_known = any(listings.may_have_made(aside, {one.owner for one in there}, one) for one in there)
     return "" if is_known else f"{aside.owner}, who made it, may not be one who writes to the table"
 
 
@@ -222,9 +222,9 @@ def _leave_out_closed(files: Files, source: FileInfo, entries: Sequence[FileInfo
     own, other = known.get(source.path), known.get(target)
     if own is None or other is None or own.directory_id not in (0, source.file_id) or own.owner != other.owner:
         return ()
-    if own.acl == other.acl and eligibility.is_as_open(own, other):
+    if own.acl == other.acl and listings.is_as_open(own, other):
         return entries
-    return [entry for entry in entries if not eligibility.is_shielded(entry, source)]
+    return [entry for entry in entries if not listings.is_shielded(entry, source)]
 
 
 def _move_entries(
@@ -260,7 +260,7 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, k
 
     Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that.
     """
-    nested = _find_liftable(files, live, eligibility.find_committed(seen), room, (*known, *seen.entries))
+    nested = _find_liftable(files, live, listings.find_committed(seen), room, (*known, *seen.entries))
     with files.anchored({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
         for directory, inside in nested.items():
             # Nothing may be moved out of it perhaps: it stays.
@@ -279,10 +279,10 @@ def _find_liftable(
     looked at, that somebody has put in its place since.
     """
     own = files.stat(live) if committed and room > 0 else None
-    known = {entry.path: entry.file_id for entry in committed if own is not None and eligibility.is_as_open(entry, own)}
+    known = {entry.path: entry.file_id for entry in committed if own is not None and listings.is_as_open(entry, own)}
     seen = look_inside(files, list(known), MOST_LIFTED_DIRECTORIES, room)
     if not seen.keys() >= known.keys():
         return {}
     same = [place for place, file_id in known.items() if seen[place].file_id == file_id]
-    whole = (place for place in same if not are_copies(seen[place].entries, had) and eligibility.holds_only_data(seen[place]))
+    whole = (place for place in same if not are_copies(seen[place].entries, had) and listings.holds_only_data(seen[place]))
     return {place: seen[place].entries for place in whole}

@@ -10,7 +10,7 @@ from typing import Callable, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import listings, own_place
 from hivekeeper.ports import MetastoreRefused, require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
@@ -102,22 +102,22 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     clock_ms = ask_time(run)
     began_ms = run.cluster.clock.monotonic_ms()
     seen = run.files.look([live, incoming], run.most_listed([unit]))
-    seen_above = run.files.look_hidden(above, eligibility.MOST_HIDDEN + 1)
+    seen_above = run.files.look_hidden(above, listings.MOST_HIDDEN + 1)
     entries_above = [entry for directory in above for entry in seen_above[directory].entries]
-    unsure = eligibility.find_unsure(entries_above, clock_ms, run.leftover_ms)
+    unsure = listings.find_unsure(entries_above, clock_ms, run.leftover_ms)
     inside = look_inside(run.files, [*unsure, *find_staging(seen[live].entries)])
     checked = Checked({live: seen[live], **seen_above, **inside}, clock_ms, began_ms, seen[incoming].entries)
-    writer = eligibility.find_writer(entries_above, inside, clock_ms, run.leftover_ms)
+    writer = listings.find_writer(entries_above, inside, clock_ms, run.leftover_ms)
     gone = None if seen[live].exists else Reason(Code.DIRECTORY_GONE, "its directory is gone")
-    entries = eligibility.without_empty_staging(seen[live].entries, inside)
+    entries = listings.without_empty_staging(seen[live].entries, inside)
     if unit.join:
         # A swap takes markers along, so it knows them; a join leaves them where they are.
         entries = tuple(entry for entry in entries if entry.is_dir or entry.is_open or not manifests.is_marker(ManifestFile.of(entry)))
     crowd = why_too_many(run, unit, sum(len(one.entries) for one in seen.values()))
     why = moved or gone or crowd or manifests.judge(unit.manifest, entries).why
-    crowded = eligibility.too_many_hidden(eligibility.MOST_HIDDEN) if len(entries_above) > eligibility.MOST_HIDDEN else None
+    crowded = listings.too_many_hidden(listings.MOST_HIDDEN) if len(entries_above) > listings.MOST_HIDDEN else None
     busy = Reason(Code.WRITER_AT_WORK, f"a writer is at work in the table ({writer})") if writer else None
-    return replace(checked, why=why or _find_closed(run, seen_above) or crowded or eligibility.refuse_logs_above(entries_above) or busy)
+    return replace(checked, why=why or _find_closed(run, seen_above) or crowded or listings.refuse_logs_above(entries_above) or busy)
 
 
 def _find_closed(run: Run, above: Mapping[str, Snapshot]) -> Optional[Reason]:
@@ -158,7 +158,7 @@ def find_change_in_metastore(run: Run, unit: PlannedUnit) -> Optional[Reason]:
 def _directories_above(live: str, root: str) -> Sequence[str]:
     """The table's root and the directories between it and the unit: committers put their temporary directories there."""
     found = []
-    while live != root and eligibility.is_below(live, root):
+    while live != root and own_place.is_below(live, root):
         live = names.parent(live)
         found.append(live)
     return found
@@ -168,7 +168,7 @@ def can_tell_alone(run: Run, unit: PlannedUnit, checked: Checked) -> bool:
     """Whether an unchanged id and time of live prove that nothing was added; not if a query may start in Impala's staging directory."""
     before = checked.seen[unit.live]
     settled = manifests.can_tell(before, checked.clock_ms, run.files.clock_grain_ms)
-    return settled and not any(eligibility.is_impala_staging(entry) for entry in before.entries)
+    return settled and not any(listings.is_impala_staging(entry) for entry in before.entries)
 
 
 def look_at_leaving(run: Run, unit: PlannedUnit, checked: Checked, left: FileInfo) -> Optional[Reason]:

@@ -12,7 +12,7 @@ from typing import ContextManager, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Unit
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import eligibility, listings
 from hivekeeper.ports import MetastoreUnavailable, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
@@ -148,7 +148,7 @@ class DirectoryExchange:
         if not is_new or why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
             return seen.entries
         # Somebody may have added a partition in the outage, or since the check, whose directory lies in this one.
-        if eligibility.find_committed(seen) and not is_alone(self.run, self.unit):
+        if listings.find_committed(seen) and not is_alone(self.run, self.unit):
             return seen.entries
         known = (*self.unit.manifest, *self.unit.expected)
         room = arrivals.MOST_LIFTED - self.run.moved_up.number

@@ -12,7 +12,7 @@ from hivekeeper import names
 from hivekeeper.errors import Refused
 from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
-from hivekeeper.plan import eligibility, inside, recover
+from hivekeeper.plan import inside, listings, recover
 from hivekeeper.plan.untidy import choose_untidy
 from hivekeeper.ports import Cluster, Files, FilesUnavailable, MetastoreUnavailable
 from hivekeeper.runlog import store
@@ -57,7 +57,7 @@ def update_sizes(run: Run, units: Sequence[UnitResult], with_rows: bool) -> None
     sizes: Dict[str, Tuple[int, int]] = {}
     rows: Dict[str, int] = {}
     for name, live in lives.items():
-        files = eligibility.data_files(seen[live])
+        files = listings.data_files(seen[live])
         sizes[name] = (len(files), sum(inside.own_length(file, known) for file in files))
         if name in proved and {file.name: file.length for file in files} == dict(proved[name].files):
             # Nobody has counted the rows of files that came since.

@@ -13,7 +13,7 @@ from typing import Iterable, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo, Unit
 from hivekeeper.plan import eligibility
-from hivekeeper.plan.eligibility import is_below
+from hivekeeper.plan.own_place import is_below
 from hivekeeper.ports import FilesUnavailable, NoPermission
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.joins import Join, JoinedFile

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Snapshot
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import listings
 from hivekeeper.ports import FilesUnavailable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import UnitResult
@@ -37,7 +37,7 @@ def are_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> bool:
 
 def find_nested(entries: Tuple[FileInfo, ...]) -> str:
     """A directory among what live holds that a committer may have left there; "" for none."""
-    return next((entry.path for entry in eligibility.find_committed(Snapshot(True, entries=entries))), "")
+    return next((entry.path for entry in listings.find_committed(Snapshot(True, entries=entries))), "")
 
 
 def tell_all(run: Run, results: Sequence[UnitResult]) -> Tuple[List[UnitResult], Optional[FilesUnavailable]]:

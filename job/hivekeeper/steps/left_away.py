@@ -32,7 +32,7 @@ def has_taken_away(cluster: Cluster, control: ControlPaths, directories: Sequenc
 
 
 def refuse_at_former_places(cluster: Cluster, table: Table, places: Iterable[str], trusted: Collection[str]) -> None:
-    """Raise NeedsInvestigation if the records in one of these directories (`eligibility.find_former_places`) say that a run of this table
+    """Raise NeedsInvestigation if the records in one of these directories (`own_place.find_former_places`) say that a run of this table
     was interrupted while a unit was away. Makes no call if there are none.
     """
     tops = [ControlPaths.of(place, partitioned=True).top for place in places]

@@ -9,7 +9,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import listings
 from hivekeeper.ports import Files, NoPermission
 
 # Limits, because each swap looks again, and at each directory a second time within milliseconds. Directories that were not observed count
@@ -40,8 +40,8 @@ def look_inside(
 
 def without_empty_staging(files: Files, entries: Sequence[FileInfo]) -> Tuple[FileInfo, ...]:
     """The entries of a unit's directory without Impala's staging directory, if that is empty at this moment."""
-    return eligibility.without_empty_staging(entries, look_inside(files, find_staging(entries)))
+    return listings.without_empty_staging(entries, look_inside(files, find_staging(entries)))
 
 
 def find_staging(entries: Iterable[FileInfo]) -> List[str]:
-    return [entry.path for entry in entries if eligibility.is_impala_staging(entry)]
+    return [entry.path for entry in entries if listings.is_impala_staging(entry)]

@@ -15,7 +15,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Snapshot, Table, Ties, Unit
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import eligibility, listings, own_place
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
 from hivekeeper.plan.backup_tables import lies_like_ours
 from hivekeeper.plan.unchanged import KnownUnit, is_unchanged
@@ -102,7 +102,7 @@ def look_at_table(
     snapshots, unreadable = _look_at_units(cluster.files, table, [unit for unit in units if unit.name not in passed], settings.max_files)
     snapshots = {**snapshots, **{unit.live: passed[unit.name] for unit in units if unit.name in passed}}
     entries = tuple(entry for place in above for entry in seen[place].entries)
-    unsure = eligibility.find_unsure(entries, cluster.clock.now_ms(), settings.leftover_age_ms)
+    unsure = listings.find_unsure(entries, cluster.clock.now_ms(), settings.leftover_age_ms)
     staging = find_staging(entry for snapshot in snapshots.values() for entry in snapshot.entries)
     inside = look_inside(cluster.files, [*unsure, *staging])
     homes = cluster.metastore.database_locations()
@@ -117,7 +117,7 @@ def _find_unchanged(
     """The directories, without entries, of the units that are as they were seen, by name. The directories above are listed: they say when
     each of a thousand partitions changed in one answer.
     """
-    asked = [unit for unit in units if unit.name in known and eligibility.is_inside(table, unit)]
+    asked = [unit for unit in units if unit.name in known and own_place.is_inside(table, unit)]
     try:
         if table.partitioned:
             above = look_at(files.look, list(dict.fromkeys(names.parent(unit.live) for unit in asked)), settings.max_files)
@@ -138,8 +138,8 @@ def _find_unchanged(
 
 def find_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> Optional[Reason]:
     """Why no directory may be moved in a table (location qualified): another table or database has files there."""
-    overlap = eligibility.refuse_overlap(table, find_touching(cluster, table, control))
-    return overlap or eligibility.refuse_home(table, cluster.metastore.database_locations())
+    overlap = own_place.refuse_overlap(table, find_touching(cluster, table, control))
+    return overlap or own_place.refuse_home(table, cluster.metastore.database_locations())
 
 
 def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tuple[Table, ...]:
@@ -169,7 +169,7 @@ def _in_portions(full_names: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _is_around(cluster: Cluster, full_name: str, place: str) -> bool:
-    return any(eligibility.is_below(place, top) for top in cluster.metastore.table_places().get(full_name, ()))
+    return any(own_place.is_below(place, top) for top in cluster.metastore.table_places().get(full_name, ()))
 
 
 def _find_strangers(cluster: Cluster, table: Table, control: ControlPaths, full_names: Sequence[str]) -> Tuple[Table, ...]:
@@ -209,7 +209,7 @@ def _look_at_units(files: Files, table: Table, units: Sequence[Unit], most: int)
     """As look_where_allowed; raises Refused above `most` entries. Directories outside the table are not listed: they are refused whatever
     they hold, may be on servers that do not answer, and thousands of partitions may have one large directory.
     """
-    inside = [unit.live for unit in units if eligibility.is_inside(table, unit)]
+    inside = [unit.live for unit in units if own_place.is_inside(table, unit)]
     with refused_if_too_many(table, most):
         seen, denied = look_where_allowed(files, list(dict.fromkeys(inside)), most)
     return {**{unit.live: Snapshot(exists=True) for unit in units}, **seen}, denied
@@ -226,7 +226,7 @@ def find_units(cluster: Cluster, table: Table) -> Tuple[Unit, ...]:
 def find_alone(cluster: Cluster, table: Table) -> FrozenSet[str]:
     """The directories of a table's units that are, contain or lie inside no other one's."""
     units = find_units(cluster, table)
-    shared = eligibility.find_shared_locations(units)
+    shared = own_place.find_shared_locations(units)
     return frozenset(unit.live for unit in units if unit.name not in shared)
 
 
@@ -274,7 +274,7 @@ def _unit_of(table: Table, partition: Partition, live: str) -> Unit:
 def find_tied(cluster: Cluster, control: ControlPaths, units: Sequence[Unit]) -> Dict[str, Reason]:
     """The units whose directories must not be renamed, by name."""
     ties, zone = find_ties(cluster, control, units)
-    judged = {name: eligibility.refuse_ties(of_unit, zone) for name, of_unit in ties.items()}
+    judged = {name: listings.refuse_ties(of_unit, zone) for name, of_unit in ties.items()}
     return {name: reason for name, reason in judged.items() if reason}
 
 
@@ -297,7 +297,7 @@ def find_above(table: Table, units: Iterable[Unit]) -> Tuple[str, ...]:
         place = unit.live
         if names.is_in_control(place[len(table.location) :]):
             continue
-        while eligibility.is_below(place, table.location):
+        while own_place.is_below(place, table.location):
             place = names.parent(place)
             if place in found:
                 # So are those above it.
@@ -321,15 +321,15 @@ def _look_above(files: Files, table: Table, control: ControlPaths, above: Sequen
         left -= sum(len(snapshot.entries) for snapshot in found.values())
         if left < 0:
             raise _crowded(table, MOST_HIDDEN_ABOVE)
-        if any(len(found[place].entries) > eligibility.MOST_HIDDEN for place in places if place != control.top):
-            raise _crowded(table, eligibility.MOST_HIDDEN)
+        if any(len(found[place].entries) > listings.MOST_HIDDEN for place in places if place != control.top):
+            raise _crowded(table, listings.MOST_HIDDEN)
         return found
 
     return look_in_portions(look, [control.top, *above])
 
 
 def _crowded(table: Table, most: int) -> Refused:
-    reason = eligibility.too_many_hidden(most)
+    reason = listings.too_many_hidden(most)
     return Refused(f"{table.full_name}: {reason.what}", code=reason.code, next=reason.next)
 
 

@@ -13,7 +13,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Table, Unit
 from hivekeeper.names import UnitNumber
-from hivekeeper.plan.eligibility import is_below
+from hivekeeper.plan.own_place import is_below
 from hivekeeper.ports import MetastoreUnavailable, require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests

@@ -18,7 +18,7 @@ from typing import Callable, Dict, Mapping, Sequence, Tuple
 from hivekeeper import names, quoting
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import Block, FileInfo
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import listings
 from hivekeeper.plan.joined_parts import Part, find_parts
 from hivekeeper.ports import Files, FilesUnavailable, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
@@ -80,7 +80,7 @@ class PutBack:
         if all(entry.file_id != joined.file_id for entry in seen.entries):
             # It may have left with its directory, and another one have come to its place.
             raise SourceMissing(joined.path)
-        others = [entry.file_id for entry in eligibility.data_files(seen) if entry.file_id != joined.file_id]
+        others = [entry.file_id for entry in listings.data_files(seen) if entry.file_id != joined.file_id]
         witness = min(others) if others else copies[min(copies)].file_id if copies else 0
         files.write_new(names.join(ready, names.back(seen.file_id, witness)), "", self.run.record_mode)
 
@@ -213,8 +213,8 @@ class _Live:
             return False
         found = next((entry.name for entry in seen.entries if entry.file_id == self._witness), "")
         if not found:
-            return is_waiting(self._witness) and not eligibility.data_files(seen)
-        if self._witness == just_moved and len(eligibility.data_files(seen)) != 1:
+            return is_waiting(self._witness) and not listings.data_files(seen)
+        if self._witness == just_moved and len(listings.data_files(seen)) != 1:
             return False
         self._name = found
         return True

@@ -16,7 +16,7 @@ from hivekeeper import names, quoting
 from hivekeeper.errors import NeedsInvestigation, Stopped
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
-from hivekeeper.plan import eligibility, recover
+from hivekeeper.plan import listings, recover
 from hivekeeper.plan.ownership import OWNER_AND_GROUP
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
@@ -173,7 +173,7 @@ def _knows_live(run: Run, plan: RunPlan) -> bool:
     with refused_if_too_many(run.table, most):
         seen = look_at(run.files.look, [unit.live for unit in plan.units], most)
     for unit in plan.units:
-        files = eligibility.data_files(seen[unit.live])
+        files = listings.data_files(seen[unit.live])
         proved = certificates.get(unit.number)
         known = {(file.name, file.length, file.file_id) for file in (*unit.manifest, *unit.expected)}
         # A certificate does not know the ids of its files; their names are unique (Spark puts a UUID into each).

@@ -10,7 +10,7 @@ import pytest
 from hivekeeper.codes import Exit
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.model import Selection
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import listings
 from hivekeeper.ports import ALL
 from hivekeeper.reasons import Code
 from hivekeeper.report import properties
@@ -326,7 +326,7 @@ def record_told(desk):
 @pytest.mark.parametrize("command", [Desk.analyze, Desk.compact], ids=["analyze", "compact-swap"])
 def test_a_table_with_too_many_hidden_files_in_its_root_is_refused_when_it_is_observed(monkeypatch, command):
     """Each unit's check would list all of them again."""
-    monkeypatch.setattr(eligibility, "MOST_HIDDEN", 50)
+    monkeypatch.setattr(listings, "MOST_HIDDEN", 50)
     desk = a_desk("dt=1", "dt=2")
     add_hidden(desk, 50)
     age(desk)
@@ -357,7 +357,7 @@ def test_the_hidden_files_of_all_directories_above_units_are_limited_too(monkeyp
 @pytest.mark.parametrize(("command", "left"), [(Desk.compact, 2), (Desk.rollback, 3)], ids=["compact-swap", "rollback"])
 def test_where_too_many_hidden_files_come_during_a_run_its_units_are_left_alone(monkeypatch, command, left):
     """They come just before the first unit leaves live, or before its backup is claimed."""
-    monkeypatch.setattr(eligibility, "MOST_HIDDEN", 50)
+    monkeypatch.setattr(listings, "MOST_HIDDEN", 50)
     desk = a_desk("dt=1", "dt=2", "dt=3")
     if command is Desk.rollback:
         desk.compact()

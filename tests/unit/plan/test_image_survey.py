@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivekeeper.plan import eligibility, image_format, image_survey
+from hivekeeper.plan import image_format, image_survey, listings
 from hivekeeper.plan.image_format import BadImage
 from hivekeeper.plan.image_survey import Places, Survey
 from hivekeeper.plan.sizing import EXACT_LENGTHS
@@ -74,7 +74,7 @@ def test_each_file_is_counted_where_it_belongs():
 )
 def test_what_makes_a_unit_unfit_is_seen(name, code):
     survey, _ = survey_of(image([(f"/w/db/t/dt=1/{name}", 0 if name == "_SUCCESS" else 5), ("/w/db/t/dt=1/x.parquet", 5)]))
-    reason = eligibility.refuse_directory(survey.unit(UNITS[0]).snapshot)
+    reason = listings.refuse_directory(survey.unit(UNITS[0]).snapshot)
     assert (reason.code.code if reason else None) == code
 
 
@@ -284,7 +284,7 @@ def test_a_path_of_any_length_hides_no_other_one(name, piece):
     survey, totals = survey_of(content, piece)
     assert (totals.files, totals.directories, totals.total_bytes) == (5, 2, 21)
     assert (survey.unit(UNITS[0]).sizes.total_bytes, survey.unit(UNITS[2]).sizes.total_bytes) == (3, 4)
-    assert eligibility.refuse_directory(survey.unit(UNITS[0]).snapshot).code.code == "subdirectory"
+    assert listings.refuse_directory(survey.unit(UNITS[0]).snapshot).code.code == "subdirectory"
     assert orphans_of(survey) == {"/user": (2, 9)}
 
 

@@ -1,0 +1,132 @@
+"""Decide whether tables and units lie at places of their own: not in another one's directory, nor around it.
+
+Pure. Each answer is None or a reason (docs/refusals.md).
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+from hivekeeper import names
+from hivekeeper.model import Table, Unit
+from hivekeeper.reasons import Code, Reason
+
+# Of a unit below its table: before each swap, every directory between is looked at twice, the second time within milliseconds.
+MOST_LEVELS = 50
+
+# Of directories that are looked at for a table's records: all of its partitions outside it may have places of their own.
+MOST_FORMER_PLACES = 1000
+
+# The other table may be somebody's mistake, but its files may be the only ones.
+_HOW_TO_MOVE_PATH = ", or set that property to the table's own (ALTER TABLE … SET SERDEPROPERTIES ('path'='…'))"
+_HOW_TO_MOVE = "(ALTER TABLE … SET LOCATION; DROP TABLE may delete the files)"
+
+
+def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
+    """Why no directory may be moved in a table that overlaps another table. Its own backup tables are no reason."""
+    other = next((one for one in touching if one.backup_of != table.full_name), None)
+    if other is None:
+        return None
+    is_elsewhere = any(path != other.location for path in other.spark_paths.values())
+    return Reason(
+        Code.SHARED_DIRECTORY,
+        f"its directory, or its control directory, equals, contains or lies inside that of {other.full_name}"
+        + (", or the one that the property path of its SerDe names, where Spark reads it" if is_elsewhere else ""),
+        f"give each table a directory of its own {_HOW_TO_MOVE}" + (_HOW_TO_MOVE_PATH if is_elsewhere else ""),
+    )
+
+
+def refuse_home(table: Table, homes: Mapping[str, str]) -> Optional[Reason]:
+    """Why a table in another database's directory, or around one, may not be swapped.
+
+    The default database's directory is around those of all others, so the innermost one around the table must be that of its own database.
+    """
+    around = {name: home for name, home in homes.items() if table.location == home or is_below(table.location, home)}
+    innermost = max((len(home) for home in around.values()), default=0)
+    nearest = sorted(name for name, home in around.items() if len(home) == innermost)
+    if nearest and table.database not in nearest:
+        return _shared(f"it lies in the directory of the database {nearest[0]} ({around[nearest[0]]})")
+    inside = sorted(name for name, home in homes.items() if is_below(home, table.location))
+    return _shared(f"it contains the directory of the database {inside[0]} ({homes[inside[0]]})") if inside else None
+
+
+def _shared(what: str) -> Reason:
+    return Reason(
+        Code.SHARED_DIRECTORY,
+        what,
+        f"give each table a directory of its own, in its own database's directory or outside all {_HOW_TO_MOVE}",
+    )
+
+
+def is_inside(table: Table, unit: Unit) -> bool:
+    """Whether a unit is in its table's directory, so that its own may be looked at. Others are refused whatever they hold."""
+    return unit.live == table.location or is_below(unit.live, table.location)
+
+
+def find_former_places(table: Table, lives: Iterable[str]) -> Tuple[str, ...]:
+    """Where the table may have been before its location was set elsewhere, which moves no partition: the directories in which partitions
+    outside its own lie as Hive makes them (`dt=1/hour=2`), on its server. No more than MOST_FORMER_PLACES.
+    """
+    server, columns = names.server_of(table.location), [column.name.lower() for column in table.partition_columns]
+    found: Dict[str, None] = {}
+    for live in lives:
+        if live == table.location or is_below(live, table.location) or names.server_of(live) != server:
+            continue
+        place = live
+        for column in reversed(columns):
+            name, is_named, _ = names.base(place).partition("=")
+            if not is_named or name.lower() != column:
+                break
+            place = names.parent(place)
+        else:
+            if len(place) > len(server) and place != table.location:
+                found[place] = None
+        if len(found) == MOST_FORMER_PLACES:
+            break
+    return tuple(found)
+
+
+def is_below(path: str, top: str) -> bool:
+    return path.startswith(top.rstrip("/") + "/")
+
+
+def find_shared_locations(units: Sequence[Unit]) -> Dict[str, Reason]:
+    """Partitions whose directory equals, contains or lies inside another's (hazards 5.7), by name.
+
+    Takes each partition once, however many share a directory or lie around and inside one another.
+    """
+    by_location: Dict[str, List[str]] = {}
+    for unit in units:
+        by_location.setdefault(unit.live, []).append(unit.name)
+    found: Dict[str, Reason] = {}
+    for sharing in by_location.values():
+        if len(sharing) > 1:
+            found.update({name: _shared_unit(f"it shares its directory with {_other(sharing, name)}") for name in sharing})
+    containing: Set[str] = set()
+    for outer, inner in _find_nested(by_location):
+        if outer not in containing:
+            containing.add(outer)
+            for name in by_location[outer]:
+                found.setdefault(name, _shared_unit(f"its directory contains that of {by_location[inner][0]}"))
+        found.update({name: _shared_unit(f"its directory lies inside that of {by_location[outer][0]}") for name in by_location[inner]})
+    return found
+
+
+def _find_nested(locations: Iterable[str]) -> Iterator[Tuple[str, str]]:
+    """Each location that lies inside others, behind the nearest of these."""
+    around: List[str] = []
+    # With a slash at their ends, those inside a location follow it directly.
+    for place in sorted(locations, key=lambda location: location.rstrip("/") + "/"):
+        while around and not is_below(place, around[-1]):
+            around.pop()
+        if around:
+            yield around[-1], place
+        around.append(place)
+
+
+def _shared_unit(what: str) -> Reason:
+    return Reason(Code.SHARED_DIRECTORY, what, "give each partition a directory of its own")
+
+
+def _other(sharing: Sequence[str], name: str) -> str:
+    return next(other for other in sharing if other != name)
