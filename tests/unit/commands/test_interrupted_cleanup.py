@@ -20,8 +20,13 @@ from support.desk import outcomes
 from support.joined_desk import a_desk, at, create_again, files_of, move_partition, survive
 from support.leftovers import HOME, clean, drop, records, wait
 
-pytestmark = pytest.mark.parametrize("exchange", ["directory", "files"])
+FILES_ALONE, DIRECTORY_ALONE = (pytest.mark.parametrize("exchange", [one]) for one in ("files", "directory"))
 DAY_MS = 86_400_000
+
+
+@pytest.fixture(params=["directory", "files"])
+def exchange(request):
+    return request.param
 
 
 @pytest.fixture
@@ -62,6 +67,7 @@ def test_a_rollback_does_not_itself_discard_the_backup_that_it_is_to_bring_back(
     assert outcomes(desk.rollback(kill_at_once(desk))) == {"dt=1": "rolled-back", "dt=2": "rolled-back"}
 
 
+@DIRECTORY_ALONE
 def test_a_pin_protects_the_record_of_a_backup_command_too(desk):
     desk.backup()
     record = desk.runs[-1]
@@ -129,10 +135,10 @@ def test_a_recovery_that_is_killed_too_loses_nothing(desk, exchange):
     assert outcomes(desk.rollback()) == {"dt=1": "rolled-back", "dt=2": "rolled-back"}
 
 
+@FILES_ALONE
 @pytest.mark.parametrize("at_step", ["write_new", "write_new.close", "cut"])
-def test_a_cleanup_that_stalls_cuts_no_file_later_of_which_a_recovery_said_that_it_stands(desk, exchange, at_step):
-    if exchange == "directory":
-        pytest.skip("there the recovery's rename of the run's directory keeps it from everything")
+def test_a_cleanup_that_stalls_cuts_no_file_later_of_which_a_recovery_said_that_it_stands(desk, at_step):
+    """From anything else the recovery's rename of the run's directory keeps it."""
     words = ["cut ", "/dt=2/"] if at_step == "cut" else [f"{at_step} ", "/discarding/u00001"]
     at(desk, words, lambda: go_on_elsewhere(desk))
     assert desk.cleanup().tables[0].problem.code is Code.RUN_TAKEN_OVER
@@ -143,9 +149,8 @@ def test_a_cleanup_that_stalls_cuts_no_file_later_of_which_a_recovery_said_that_
     assert set(outcomes(desk.verify()).values()) == {"verified"}
 
 
-def test_a_cut_that_was_begun_is_ended(desk, exchange):
-    if exchange == "directory":
-        pytest.skip("nothing is cut there")
+@FILES_ALONE
+def test_a_cut_that_was_begun_is_ended(desk):
     desk.kill_before(["cut ", "/dt=1/"], desk.cleanup)
     assert recovered(desk.recover()) == {Outcome.DISCARDED: 2}
     assert set(outcomes(desk.verify()).values()) == {"verified"}
@@ -172,9 +177,8 @@ def test_a_directory_that_another_partition_got_since_keeps_no_recovery_waiting(
     assert set(recovered(desk.recover())) == {Outcome.LEFT}
 
 
-def test_a_backup_goes_back_though_somebody_has_removed_the_empty_directory_around_its_place(desk, exchange):
-    if exchange == "files":
-        pytest.skip("nothing is held there")
+@DIRECTORY_ALONE
+def test_a_backup_goes_back_though_somebody_has_removed_the_empty_directory_around_its_place(desk):
     desk.kill_before(["rename_exact", "/discarding/u00002"], desk.cleanup)
     desk.world.files.writer.delete(names.join(desk.control.run(desk.runs[0]).top, "retired"))
     assert recovered(desk.recover()) == {Outcome.DISCARDED: 1, Outcome.LEFT: 1}
