@@ -21,7 +21,7 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.run_files import PIN, UNPIN, absolute
-from hivekeeper.steps import finish, run_directory, table_log
+from hivekeeper.steps import finish, identity, run_directory, table_log
 from hivekeeper.steps.observe import ask_where_allowed
 
 
@@ -36,7 +36,9 @@ def pin_table(context: Context, table: Table, backup: RunId, pinned: bool) -> Ta
     if control is None:
         raise _unknown(table, backup)
     with hold_settled(cluster, table, control, context.run, settings) as lock:
-        found = _find_backup(store.read_history(cluster, control), table, backup)
+        # Else the entry would be one in another table's log.
+        history = identity.know_history(cluster, table, store.read_history(cluster, control))
+        found = _find_backup(history, table, backup)
         why = _why_incomplete(cluster, table, control, found) if pinned else None
         if found.pinned is pinned:
             return TableOutcome(table.full_name, backups=(BackupOutcome(found, BackupState.THERE, why),))

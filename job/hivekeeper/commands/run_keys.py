@@ -14,13 +14,17 @@ from hivekeeper.model import Table
 from hivekeeper.reasons import Code
 from hivekeeper.report.results import TableOutcome
 from hivekeeper.runlog.history import History
+from hivekeeper.steps import identity
 
 
 def answer(context: Context, table: Table, history: History, operation: str) -> Optional[TableOutcome]:
-    """The outcome of the run with this command's key; None if there is none. Raises Refused if the key is another operation's."""
+    """The outcome of the run with this command's key; None if there is none. Raises Refused if the key is another operation's, and
+    NeedsInvestigation if the log is another table's: a scheduler may give one key for all tables.
+    """
     run = history.find_key(context.run_key) if context.run_key else None
     if run is None:
         return None
+    identity.know_history(context.cluster, table, history)
     if run.operation != operation:
         raise Refused(
             f"{table.full_name}: the run key {context.run_key} is that of run {run.run}, a {run.operation}",

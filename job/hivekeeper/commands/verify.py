@@ -22,7 +22,7 @@ from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import eligibility, rollback
 from hivekeeper.plan.rollback import Stack
 from hivekeeper.plan.verify import DISCARDED, Link, Proof, plan_proof
-from hivekeeper.ports import Cluster, FilesError
+from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
@@ -93,7 +93,10 @@ def verify_table(context: Context, table: Table, against: Optional[RunId], level
 def record(
     context: Context, table: Table, control: ControlPaths, done: TableOutcome, subjects: Sequence[Subject], units: Mapping[str, Unit]
 ) -> TableOutcome:
-    """Write into the log which backups live was found to hold. If that cannot be done, they stay, and that is a warning."""
+    """Write into the log which backups live was found to hold. If that cannot be done, they stay, and that is a warning.
+
+    Raises NeedsInvestigation if the log is another table's by now: its control directory may have come here while rows were read.
+    """
     cluster, settings = context.cluster, context.settings_for(table.full_name)
     found = [(one, effect) for one in subjects for effect in one.effects]
     verified = tuple(_verified(UnitNumber(number), units[one.partition], effect) for number, (one, effect) in enumerate(found, start=1))
@@ -104,11 +107,12 @@ def record(
         return done
     try:
         with table_lock.hold_table(cluster, table, control, context.run, settings) as lock, timed(cluster, Step.RECORD):
+            identity.know_history(cluster, table, store.read_history(cluster, control))
             run = run_directory.open_run(cluster, table, control, lock, context.run, VERIFY, settings)
             entry = LogEntry(context.run, run.directory, VERIFY, cluster.clock.now_ms(), verified)
             version = table_log.commit(run, entry, {})
             finish.tidy_up(cluster, table, control)
-    except (Locked, Refused, FilesError) as error:
+    except (Locked, Refused, FilesError, MetastoreUnavailable) as error:
         log.warning("table=%s step=record-verified failed reason=%r", table.log_field, str(error))
         return done
     return replace(done, run=context.run, log_version=version)
@@ -143,14 +147,13 @@ def compare(
     """List the directories to compare in one call, then read them in a few. Returns the subjects, too, with the effects whose old files
     were themselves compared. Raises Refused above `most` files.
     """
-    standing = {effect.key for effect in history.standing}
     places = {effect.place: names.join(control.top, effect.place) for subject in subjects for effect in subject.effects}
     with refused_if_too_many(table, most):
         seen = look_at(cluster.files.look, [*(units[subject.partition].live for subject in subjects), *places.values()], most)
 
     def prove(one: Subject) -> Proof:
         live = seen[units[one.partition].live]
-        return plan_proof(one.manifest, one.effects, live, seen, places.__getitem__, history.cut, standing)
+        return plan_proof(one.manifest, one.effects, live, seen, places.__getitem__, history.cut, history.discarded)
 
     proofs = {one.partition: prove(one) for one in subjects}
     compared = Prover(cluster.rows, eligibility.format_of(table.storage) or "", level).compare(proofs)

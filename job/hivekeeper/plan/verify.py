@@ -7,7 +7,7 @@ arrived between two runs, or after the last, are arrivals.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Callable, Collection, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Container, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Digest, FileInfo, Snapshot
@@ -19,6 +19,7 @@ from hivekeeper.runlog.history import Effect, UnitKey
 from hivekeeper.runlog.manifests import Cut, FileKey, ManifestFile
 
 DISCARDED = Reason(Code.SAME_ROWS, "its backup was discarded")
+BROUGHT_BACK = Reason(Code.SAME_ROWS, "a rollback brought its files back to live")
 WENT_WITH_ITS_FILE = Reason(Code.SAME_ROWS, "its backup is gone with the file of live that had it inside")
 
 
@@ -62,6 +63,11 @@ class Proof:
         return self.gone is not None and self.gone.code is Code.BACKUP_GONE
 
     @property
+    def is_back(self) -> bool:
+        """Whether a rollback brought the backup's files back to live: since then they were nowhere else."""
+        return self.gone == BROUGHT_BACK
+
+    @property
     def has_inner_files(self) -> bool:
         """Whether any of the files lies in another one, which only a digest can read."""
         sides = [self.base, *(link.before for link in self.links)]
@@ -86,10 +92,10 @@ def plan_proof(
     seen: Mapping[str, Snapshot],
     place_path: Callable[[str], str],
     cut: Mapping[FileKey, Cut],
-    standing: Collection[UnitKey],
+    discarded: Container[str],
 ) -> Proof:
     """Plan the proof. `manifest` is what the backup holds, `effects` are the later effects on the unit, oldest first; `cut` is the
-    log's, `History.cut`, and `standing` has the effects whose old files are in place according to it.
+    log's, `History.cut`, and `discarded` has the places that cleanups discarded according to it.
     """
     holders = _find_holders(effects, live, seen, place_path)
     first = holders[0]
@@ -99,7 +105,7 @@ def plan_proof(
         base if first.exists else None,
         (),
         listings.data_files(live),
-        gone=None if first.exists or not effects else _find_gone(effects, missing, seen, place_path, standing),
+        gone=None if first.exists or not effects else _find_gone(effects, missing, seen, place_path, discarded),
         certified=_find_certified(manifest, effects),
         has_older=_has_older(effects, live, cut),
     )
@@ -185,14 +191,18 @@ def find_inner(effect: Effect, holder: Snapshot) -> Tuple[FileInfo, ...]:
 
 
 def _find_gone(
-    effects: Sequence[Effect], missing: str, seen: Mapping[str, Snapshot], place_path: Callable[[str], str], standing: Collection[UnitKey]
+    effects: Sequence[Effect], missing: str, seen: Mapping[str, Snapshot], place_path: Callable[[str], str], discarded: Container[str]
 ) -> Reason:
     """Why the old files of the first effect are not there. What a join took goes with the file that has it inside, and that with live, or
     with the backup of the next run that exchanged the directory.
     """
     holder = next((effect for effect in effects if effect.inside is None), None)
-    if any(effect.key not in standing for effect in (effects[0], holder) if effect) or not missing:
+    undone = {effect.undoes for effect in effects}
+    kept_by = [effect for effect in (effects[0], holder) if effect]
+    if any(effect.place in discarded for effect in kept_by) or not missing:
         return DISCARDED
+    if any(effect.key in undone for effect in kept_by):
+        return BROUGHT_BACK
     if holder is None or seen[place_path(holder.place)].exists:
         return WENT_WITH_ITS_FILE
     what = f"the backup of run {holder.run} is gone, and no cleanup has discarded it"

@@ -114,12 +114,14 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
     run_directory.require_lock(run)
     refuse_strangers(run, plan)
     refuse_unlogged(run, plan)
+    # Raises if the plan is another table's.
+    is_own = _is_of_this_table(run, plan)
     if plan.operation == BACKUP:
         # A record that is not in the log was never reported to anybody.
         if backup_tables.drop_table(run, plan.backup_table):
             run.files.delete_tree(run.paths.top)
         return None, ()
-    if not _is_of_this_table(run, plan):
+    if not is_own:
         return replace(run, table=plan.table), _settle_of_former(run, plan)
     refuse_foreign_places(run, plan)
     settle = _find_settler(run, plan)

@@ -132,7 +132,7 @@ class Prover:
         if wanted is not None and wanted == live.digest and not (self._level == COUNT and proof.has_older):
             same = "as many" if self._level == COUNT else "the same"
             return Compared(None, rows, Reason(Code.SAME_ROWS, f"{_what(proof.broken)}; its rows are {same}"))
-        is_overwritten = proof.broken is not None and proof.broken.code is Code.OVERWRITTEN_SINCE and not proof.has_older
+        is_overwritten = proof.broken is not None and proof.broken.code is Code.OVERWRITTEN_SINCE and not (proof.has_older or proof.is_back)
         is_replaced = base is None and certified is not None and live.digest.rows >= certified.rows
         return Compared(proof.broken, rows, is_replaced=is_replaced and is_overwritten)
 

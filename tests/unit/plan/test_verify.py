@@ -37,8 +37,8 @@ B = an_effect("B", ("A.new", "b1"), ("B.new",))
 
 def plan(manifest, effects, live, holders):
     seen = {effect.place: holder for effect, holder in zip(effects, holders)}
-    standing = {effect.key for effect, holder in zip(effects, holders) if holder.exists}
-    return verify.plan_proof(recorded(*manifest), effects, live, seen, str, {}, standing)
+    discarded = {effect.place for effect, holder in zip(effects, holders) if not holder.exists}
+    return verify.plan_proof(recorded(*manifest), effects, live, seen, str, {}, discarded)
 
 
 def names(files):
