@@ -315,6 +315,31 @@ def test_a_record_whose_compaction_was_rolled_back_misses_no_backup(desk, level)
     assert_found(desk.verify(desk.runs[0], level))
 
 
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("is_rolled_back", [False, True])
+def test_a_record_overwritten_with_no_backup_of_it_left_differs(desk, world, level, is_rolled_back):
+    """A rollback has brought back its files: no cleanup discarded them, and live had the only copy."""
+    desk.backup()
+    if is_rolled_back:
+        desk.compact()
+        desk.rollback()
+    world.files.writer.overwrite(desk.live("dt=1"), {"theirs.parquet": DataFile(("their", "own", "four", "rows"))})
+    result = desk.verify(desk.runs[0], level)
+    assert (result.code, outcomes(result)) == (Exit.DIFFERENT, {**VERIFIED, "dt=1": "differs"})
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_record_rolled_back_to_and_rewritten_with_the_same_rows_is_verified(desk, world, level):
+    desk.backup()
+    desk.compact()
+    desk.rollback()
+    rows = [row for path, file in world.files.contents(desk.live("dt=1")).items() for row in file.rows]
+    world.files.writer.overwrite(desk.live("dt=1"), {"theirs.parquet": DataFile(tuple(rows))})
+    result = desk.verify(desk.runs[0], level)
+    assert (result.code, outcomes(result)) == (Exit.DONE, VERIFIED)
+    assert "a rollback brought its files back to live" in unit_of(result).reason
+
+
 # ---- what differs
 
 
