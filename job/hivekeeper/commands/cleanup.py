@@ -10,7 +10,14 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import quoting
 from hivekeeper.commands import per_table, run_keys
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, hold_settled, refuse_left_elsewhere, refuse_where_it_was, require_own_place
+from hivekeeper.commands.open_table import (
+    find_control,
+    hold_settled,
+    read_again,
+    refuse_left_elsewhere,
+    refuse_where_it_was,
+    require_own_place,
+)
 from hivekeeper.config.settings import Settings
 from hivekeeper.config.value_types import write_duration
 from hivekeeper.model import Table, Unit
@@ -83,13 +90,15 @@ def judge(
 ) -> Tuple[Tuple[Verdict, ...], Mapping[str, str]]:
     """A verdict for each backup, and where the units are; without a backup that may go, the metastore is not asked for them.
 
-    Raises Refused if another table has files here.
+    Raises Refused if another table has files here, or the table is gone, or another one by now.
     """
     retention.refuse_contradiction(settings, table.full_name)
     verdicts = retention.judge_backups(history, settings, cluster.clock.now_ms())
     verdicts = retention.keep_former(history, verdicts, _why_keep_former(cluster, table, history, settings, census))
     if all(verdict.keep for verdict in verdicts):
         return verdicts, {}
+    # Settling, and the wait for the lock, take their time.
+    read_again(cluster, table)
     require_own_place(cluster, table, control)
     lives = find_lives(cluster, table)
     refuse_where_it_was(cluster, table, lives.values(), settings)

@@ -14,10 +14,10 @@ from hivekeeper.commands import per_table
 from hivekeeper.commands.cleanup import clean_up_table
 from hivekeeper.commands.compact_table import compact_table
 from hivekeeper.commands.context import Context
-from hivekeeper.errors import Unusable
+from hivekeeper.commands.open_table import read_again
+from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import Table
 from hivekeeper.plan import retention
-from hivekeeper.ports import require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, beside, code_of_units
 from hivekeeper.runlog.run_files import COMPACT_SWAP
@@ -75,8 +75,10 @@ def _clean_up_later(cleaned: per_table.Outcomes, context: Context, bare: Table) 
     """
 
     def clean_up(context: Context, bare: Table) -> TableOutcome:
-        table = require_readable(context.cluster.metastore.tables(bare.database, [bare.name]).get(bare.name))
-        if table is None or (table.create_time, table.location) != (bare.create_time, bare.location):
+        try:
+            table = read_again(context.cluster, bare)
+        except Refused:
+            # The table that was compacted is not there any more, so there is nothing to clean up, and the compaction is told as it was.
             return TableOutcome(bare.full_name)
         return clean_up_table(context, table, is_observed=True)
 

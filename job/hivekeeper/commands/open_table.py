@@ -13,7 +13,7 @@ from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import eligibility, own_place
-from hivekeeper.ports import Cluster, FilesError, Lock, MetastoreUnavailable, NoPermission
+from hivekeeper.ports import Cluster, FilesError, Lock, MetastoreUnavailable, NoPermission, require_readable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps import identity, left_away, orphans, ownership, places, run_directory, table_lock
@@ -41,6 +41,23 @@ def find_control(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Ta
     require_no_file(cluster.files, table, control)
     identity.refuse_left_behind(cluster, table, settings.trusted_owners)
     return table, None
+
+
+def read_again(cluster: Cluster, known: Table) -> Table:
+    """The definition as it is now. Raises Refused if the table was dropped, created again or moved since it was read: what was kept of it
+    may be the only copy of its rows then.
+    """
+    found = require_readable(cluster.metastore.tables(known.database, [known.name]).get(known.name))
+    if found is None:
+        code, what = Code.NO_SUCH_TABLE, "it was dropped or renamed meanwhile"
+    elif found.create_time != known.create_time:
+        code, what = Code.TABLE_CREATED_AGAIN, "it was dropped and created again meanwhile"
+    elif known.location not in (found.location, cluster.files.qualify(found.location)):
+        code, what = Code.MOVED, "its location in the metastore was changed meanwhile"
+    else:
+        return found
+    state, next_step = "nothing was discarded", "see whether somebody needs what was kept of it; then run again"
+    raise Refused(f"{known.full_name}: {what}", code=code, state=state, next=next_step)
 
 
 def find_records(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Table, Optional[ControlPaths]]:

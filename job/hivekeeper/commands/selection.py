@@ -21,12 +21,15 @@ log = logging.getLogger(__name__)
 
 WantedName = Callable[[str], bool]
 
+# Of a definition. Somebody may drop the table, or create it again, while the command is at work on others.
+MOST_AGE_MS = 10_000
+
 NO_SUCH_TABLE = Reason(Code.NO_SUCH_TABLE, "no such table", "look at the spelling; SHOW TABLES lists them")
 
 
 class SelectedTables:
     """The selected tables in the order they were named. The definitions of a database are read when its first table is taken: those of one
-    alone may take a gigabyte.
+    alone may take a gigabyte. Whose turn comes more than some seconds later is read again: the tables before it may have taken hours.
 
     `absent`: the names of tables and databases that are not there, or refused, each with why: whoever owns one of several databases may
     drop it, or close it. Complete when all tables were taken.
@@ -54,6 +57,7 @@ class SelectedTables:
         is_begun = False
         for database, inside in self._wanted.items():
             chosen = [name for name in inside if not _is_excluded(f"{database}.{name}", self._exclude)]
+            read_ms = self._cluster.clock.monotonic_ms()
             try:
                 found = dict(self._cluster.metastore.tables(database, chosen))
             except MetastoreRefused as error:
@@ -67,7 +71,7 @@ class SelectedTables:
             self.absent.update({f"{database}.{name}": NO_SUCH_TABLE for name in chosen if name not in found})
             for name in chosen:
                 try:
-                    table = self._read_alone(found.pop(name, None))
+                    table = self._as_at_its_turn(found.pop(name, None), read_ms)
                 except Exception as error:
                     if not is_begun and not isinstance(error, MetastoreRefused):
                         raise
@@ -77,9 +81,13 @@ class SelectedTables:
                     is_begun = True
                     yield table
 
-    def _read_alone(self, table: Optional[Table]) -> Optional[Table]:
-        """What is only too much with others is asked for alone: else these could cost it its definition."""
-        if table is None or not table.unreadable:
+    def _as_at_its_turn(self, table: Optional[Table], read_ms: float) -> Optional[Table]:
+        """Read again if it is too old by now. So is what is only too much with others: else these could cost it its definition."""
+        if table is None:
+            return None
+        is_old = self._cluster.clock.monotonic_ms() - read_ms > MOST_AGE_MS
+        # After a stop none is begun any more; a pause ends first.
+        if not table.unreadable and (not is_old or self._cluster.stopping.why()):
             return table
         found = self._cluster.metastore.tables(table.database, [table.name]).get(table.name)
         if found is None:

@@ -21,6 +21,7 @@ from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
+from hivekeeper.steps.fitness import FitnessOfTable
 from hivekeeper.steps.observe import find_existing
 from hivekeeper.steps.restore import Restored, why_other_rights
 from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
@@ -40,6 +41,8 @@ def roll_back_units(
     """
     stuck: Set[str] = set()
     made = restored or Restored()
+    # Old files come back also to a table that is no longer fit for compaction, but not to another one of its name.
+    fitness = FitnessOfTable(run.cluster, run.table, refuse=lambda _: None)
 
     def roll_back(unit: PlannedUnit) -> UnitResult:
         if unit.name in stuck:
@@ -47,7 +50,7 @@ def roll_back_units(
                 unit, Outcome.NOT_ROLLED_BACK, why=Reason(Code.NEWER_RUN_STAYS, "a newer run of this unit could not be undone")
             )
         why = made.failed.get(unit.number)
-        result = UnitResult(unit, WORDS.refused, why=why) if why else exchange.carry_out(_describe_first(run, unit, made))
+        result = UnitResult(unit, WORDS.refused, why=why) if why else exchange.carry_out(_describe_first(run, unit, made, fitness))
         log.info("run=%s unit=%s step=rollback done %s", run.directory, unit.log_field, result.for_log)
         if result.outcome is not Outcome.ROLLED_BACK or result.nested:
             stuck.add(unit.name)
@@ -72,10 +75,11 @@ def describe_rollback(run: Run, unit: PlannedUnit, certificate: Optional[Certifi
     return describe_join(run, unit, certificate, WORDS) if unit.join else _describe_directory(run, unit)
 
 
-def _describe_first(run: Run, unit: PlannedUnit, made: Restored) -> Exchange:
-    """For the run itself. A recovery brings no copy in, so there are no rights to compare."""
+def _describe_first(run: Run, unit: PlannedUnit, made: Restored, fitness: FitnessOfTable) -> Exchange:
+    """For the run itself. A recovery brings no copy in, so there are no rights to compare, and looks for the table itself."""
     described, holder = describe_rollback(run, unit, made.certificates.get(unit.number)), made.holders.get(unit.number)
-    return replace(described, prepare=partial(why_other_rights, run, holder)) if holder else described
+    prepare = partial(why_other_rights, run, holder) if holder else described.prepare
+    return replace(described, prepare=lambda: fitness.why_unfit() or prepare())
 
 
 def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:

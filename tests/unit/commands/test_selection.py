@@ -10,7 +10,7 @@ from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.selection import SelectedTables
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
-from hivekeeper.ports import MetastoreUnavailable
+from hivekeeper.ports import MetastoreUnavailable, NeverStops
 from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.contexts import a_context
@@ -85,3 +85,42 @@ def test_tables_of_a_session_that_has_ended_are_not_begun(world, monkeypatch):
     tables._cluster = replace(world.cluster, lost=lambda: "the driver has ended")
     assert len(list(tables)) == 4
     assert {why.code for why in tables.absent.values()} == {Code.SPARK_ENDED}
+
+
+def test_a_table_whose_turn_comes_later_is_read_again_alone(world, monkeypatch):
+    read, tables = [], type(world.metastore).tables
+
+    def note(self, database, names):
+        read.append((database, *names))
+        return tables(self, database, names)
+
+    monkeypatch.setattr(type(world.metastore), "tables", note)
+    selected = select(world)
+    for table in selected:
+        if table.full_name == "hr.events":
+            world.catalog.put_table(replace(world.table("hr.people"), create_time=99))
+            world.catalog.drop_table("web.events")
+            world.clock.sleep_ms(60_000)
+        if table.full_name == "hr.people":
+            assert table.create_time == 99
+        if table.full_name == "sales.events":
+            world.catalog.drop_table("sales.people")
+            world.clock.sleep_ms(60_000)
+    both = ("events", "people")
+    assert read == [("hr", *both), ("hr", "people"), ("sales", *both), ("sales", "people"), ("web", *both)]
+    assert {name: why.code for name, why in selected.absent.items()} == dict.fromkeys(["sales.people", "web.events"], Code.NO_SUCH_TABLE)
+
+
+def test_nothing_is_read_again_for_a_command_that_ends(world, monkeypatch):
+    selected = select(world)
+    tables = iter(selected)
+    assert next(tables).full_name == "hr.events"
+    world.clock.sleep_ms(60_000)
+    fail_on(world, monkeypatch, "hr", MetastoreUnavailable("it does not answer"))
+    selected._cluster = replace(world.cluster, stopping=Ends())
+    assert next(tables).full_name == "hr.people"
+
+
+class Ends(NeverStops):
+    def why(self):
+        return "a signal"

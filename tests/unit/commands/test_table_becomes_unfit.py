@@ -77,3 +77,54 @@ def test_a_partition_whose_location_is_set_before_its_swap_is_left_as_it_is():
     assert outcomes(result) == {"dt=1": "given-up", "dt=2": "swapped"}
     assert result.tables[0].units[0].why.code is Code.MOVED
     assert before.items() <= desk.world.files.contents(desk.live()).items()
+
+
+def create_again(desk):
+    """At the same place, with the same partitions: its files were kept, and MSCK found them."""
+    table, partitions = desk.world.table(desk.table), dict(desk.world.catalog.partitions.get(desk.table, {}))
+    desk.world.catalog.drop_table(desk.table)
+    desk.world.catalog.add_table(replace(table, create_time=99), partitions.values())
+
+
+@pytest.mark.parametrize("by", [["dt"], []], ids=["partitioned", "unpartitioned"])
+def test_nothing_is_moved_into_another_table_of_that_name(monkeypatch, by):
+    desk = desk_by(by)
+    before, write = desk.world.files.contents(desk.live()), desk.world.rows.write_stage
+    # Before the check of step 4, whose question for the partitions finds them at their places.
+    monkeypatch.setattr(desk.world.rows, "write_stage", lambda batch: (write(batch), create_again(desk))[0])
+    result = desk.compact()
+    assert (result.code, set(outcomes(result).values())) == (Exit.PARTIAL, {"given-up"})
+    assert {unit.why.code for unit in result.tables[0].units} == {Code.TABLE_CREATED_AGAIN}
+    assert before.items() <= desk.world.files.contents(desk.live()).items()
+
+
+def test_nor_are_its_files_joined_with_those_of_a_former_table(monkeypatch):
+    desk = joined_desk.a_desk()
+    before, write = joined_desk.files_of(desk), desk.world.rows.write_stage
+    monkeypatch.setattr(desk.world.rows, "write_stage", lambda batch: (write(batch), create_again(desk))[0])
+    assert set(outcomes(desk.compact()).values()) == {"given-up"}
+    assert joined_desk.files_of(desk) == before
+
+
+def test_nor_is_a_backup_given_to_another_table_of_that_name():
+    desk = desk_by(["dt"])
+    desk.compact()
+    # Live, and in its control directory the backups.
+    before = rows_by_path(desk, "dt=1"), rows_by_path(desk, ".hivekeeper/runs")
+    at(desk, ["rename_exact", "/plan"], lambda: create_again(desk))
+    result = desk.rollback()
+    assert {unit.why.code for unit in result.tables[0].units} == {Code.TABLE_CREATED_AGAIN}
+    assert result.code is Exit.INVESTIGATE
+    assert (rows_by_path(desk, "dt=1"), rows_by_path(desk, ".hivekeeper/runs")) == before
+
+
+def rows_by_path(desk, below):
+    found = desk.world.files.namespace.walk(f"{desk.live()}/{below}")
+    return [path for path, node in found if not node.is_dir and path.endswith(".parquet")]
+
+
+def test_a_rollback_asks_only_whether_it_is_the_same_table():
+    desk = desk_by(["dt"])
+    desk.compact()
+    at(desk, ["rename_exact", "/plan"], lambda: change(desk, "skip"))
+    assert desk.rollback().code is Exit.DONE
