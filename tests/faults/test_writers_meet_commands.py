@@ -13,6 +13,7 @@ from faults.matrix import Matrix
 from faults.scenarios import SHAPES, compact, first_live
 from faults.writers import APPENDERS, COMMITTERS, OVERWRITERS, Place, Step, overwrite_directory
 from hivekeeper.codes import Exit
+from hivekeeper.reasons import Code
 from support.desk import Desk, outcomes
 from support.real_world import RealWorld, spec_of
 from support.storage import TEST_FS
@@ -97,8 +98,21 @@ def test_a_row_appended_at_any_moment_is_in_live_exactly_once(make_desk: MakeDes
     recover(desk)
     take(steps, len(steps))
     recover(desk)
-    assert desk.world.picture().rows == desk.world.written
+    missing = desk.world.written - desk.world.picture().rows
+    if kind == "renames a directory" and moment.startswith("in the gap") and not is_whole:
+        # It met the unit away, and renames its directory into live after the run has ended, which the next compaction tells.
+        assert missing == Counter(["appended"])
+        assert is_nested(desk.world, "appended")
+        assert Code.SUBDIRECTORY in [unit.why.code for unit in desk.compact().tables[0].units if unit.why]
+    else:
+        assert not missing
+    assert not desk.world.picture().rows - desk.world.written
     assert not desk.world.unpromised
+
+
+def is_nested(world: RealWorld, row: str) -> bool:
+    """Whether a row is in a directory of live, into which its writer has renamed it."""
+    return any(found.location.endswith(f"/{row}/{row}.parquet") for found in world.storage.tree(world.live("")))
 
 
 @pytest.mark.parametrize(("kind", "moment"), some(OVERWRITES, 2))
@@ -265,13 +279,16 @@ def test_random_schedules_of_appending_writers_lose_and_double_nothing(make_desk
                 steps.setdefault(number, []).append(step)
         schedule = Schedule(desk.world, steps)
         result = COMMANDS[command](desk)
-        assert result.code in (Exit.DONE, Exit.PARTIAL, Exit.REFUSED, Exit.LOCKED), (seed, result.tables[0])
         happened.update(schedule.moment_of(number, command) for number in steps)
         happened.update(unit.outcome.code for unit in result.tables[0].units)
         schedule.finish()
         recover(desk)
         seen, world = desk.world.picture().rows, desk.world
-        for row in world.written - seen:
+        nested = {row for row in world.written - seen if is_nested(world, row)}
+        codes = (Exit.DONE, Exit.PARTIAL, Exit.REFUSED, Exit.LOCKED, *([Exit.INVESTIGATE] if nested else []))
+        assert result.code in codes, (seed, result.tables[0])
+        happened["in a directory of live"] += len(nested)
+        for row in set(world.written - seen) - nested:
             # The window that stays open: a job that commits in the gap, over the directory that one of its own tasks re-created.
             assert schedule.moment_of(jobs.get(row[:5], 0), command) == "in the gap", f"seed {seed} lost {row}"
             assert any(found.location.endswith(f"/{row}.parquet") for found in world.storage.tree(world.live(""))), (
