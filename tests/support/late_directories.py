@@ -24,6 +24,23 @@ def leaves(desk):
     return [f"{desk.live('dt=1')} ", "/retired/"]
 
 
+def put_back_with(desk, at_return):
+    """A writer opens a file just before live leaves, so that it is put back; `at_return` comes before the rename that does it. Returns the
+    open file, once it is there.
+    """
+    live, files, opened = desk.live("dt=1"), desk.world.files, []
+
+    def watch(what):
+        if "rename_exact" in what and f"{live} " in what and not opened:
+            opened.append(files.writer.open(f"{live}/open.parquet"))
+        elif "rename_exact" in what and "/retired/" in what and what.endswith(live):
+            files.before_step = None
+            at_return()
+
+    files.before_step = watch
+    return opened
+
+
 def nest(desk, unit="dt=1", name="attempt"):
     """As a committer does that met the unit away."""
     place = f"{desk.live(unit)}/{name}"

@@ -21,7 +21,7 @@ from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import eligibility, rollback
 from hivekeeper.plan.rollback import Stack
-from hivekeeper.plan.verify import DISCARDED, Link, Proof, plan_proof
+from hivekeeper.plan.verify import How, Link, Proof, plan_proof
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
@@ -264,9 +264,9 @@ def _explain(proof: Proof, compared: Compared) -> Optional[Reason]:
     gone, advice = proof.gone, "look at what wrote to it since; hivekeeper verify --level rows shows the rows" if compared.why else ""
     notes = [compared.why]
     if gone and not proof.broken:
-        notes.append(replace(gone, what=f"{gone.what}: compared with the run's certificate"))
-    elif gone and gone != DISCARDED:
-        notes.append(gone)
+        notes.append(replace(gone.why, what=f"{gone.why.what}: compared with the run's certificate"))
+    elif gone and gone.how is not How.DISCARDED:
+        notes.append(gone.why)
     notes.append(compared.note)
     if proof.late_in_backup:
         what = f"{proof.late_in_backup[0]} came into a backup late; cleanup or rollback brings it to live"
@@ -279,7 +279,7 @@ def _explain(proof: Proof, compared: Compared) -> Optional[Reason]:
 
 def _outcome(subject: Subject, proof: Proof, compared: Compared) -> UnitOutcome:
     if compared.is_replaced:
-        what = f"{proof.gone.what}, and {proof.broken.what}: there is nothing to compare" if proof.gone and proof.broken else ""
+        what = f"{proof.gone.why.what}, and {proof.broken.what}: there is nothing to compare" if proof.gone and proof.broken else ""
         why = Reason(Code.NOTHING_LEFT_TO_COMPARE, what)
         return UnitOutcome(subject.partition, Outcome.REPLACED, 0, 0, why=why, of_run=subject.of_run)
     base, newest = proof.base or (), proof.newest

@@ -7,6 +7,7 @@ arrived between two runs, or after the last, are arrivals.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Callable, Container, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -18,9 +19,26 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, UnitKey
 from hivekeeper.runlog.manifests import Cut, FileKey, ManifestFile
 
-DISCARDED = Reason(Code.SAME_ROWS, "its backup was discarded")
-BROUGHT_BACK = Reason(Code.SAME_ROWS, "a rollback brought its files back to live")
-WENT_WITH_ITS_FILE = Reason(Code.SAME_ROWS, "its backup is gone with the file of live that had it inside")
+
+class How(Enum):
+    """How a backup went. REMOVED: by somebody, not by a run."""
+
+    DISCARDED = "its backup was discarded"
+    BROUGHT_BACK = "a rollback brought its files back to live"
+    WITH_ITS_FILE = "its backup is gone with the file of live that had it inside"
+    REMOVED = "no cleanup has discarded it"
+
+
+@dataclass(frozen=True)
+class Gone:
+    """That a backup is not there any more."""
+
+    how: How
+    why: Reason
+
+    @classmethod
+    def by(cls, how: How) -> Gone:
+        return cls(how, Reason(Code.SAME_ROWS, how.value))
 
 
 @dataclass(frozen=True)
@@ -53,19 +71,19 @@ class Proof:
     arrivals: Tuple[FileInfo, ...] = ()
     broken: Optional[Reason] = None
     late_in_backup: Tuple[str, ...] = ()
-    gone: Optional[Reason] = None
+    gone: Optional[Gone] = None
     certified: Optional[Digest] = None
     has_older: bool = False
 
     @property
     def is_lost(self) -> bool:
         """Whether the backup is gone although no run discarded it or brought it back."""
-        return self.gone is not None and self.gone.code is Code.BACKUP_GONE
+        return self.gone is not None and self.gone.how is How.REMOVED
 
     @property
     def is_back(self) -> bool:
         """Whether a rollback brought the backup's files back to live: since then they were nowhere else."""
-        return self.gone == BROUGHT_BACK
+        return self.gone is not None and self.gone.how is How.BROUGHT_BACK
 
     @property
     def has_inner_files(self) -> bool:
@@ -192,7 +210,7 @@ def find_inner(effect: Effect, holder: Snapshot) -> Tuple[FileInfo, ...]:
 
 def _find_gone(
     effects: Sequence[Effect], missing: str, seen: Mapping[str, Snapshot], place_path: Callable[[str], str], discarded: Container[str]
-) -> Reason:
+) -> Gone:
     """Why the old files of the first effect are not there. What a join took goes with the file that has it inside, and that with live, or
     with the backup of the next run that exchanged the directory.
     """
@@ -200,13 +218,15 @@ def _find_gone(
     undone = {effect.undoes for effect in effects}
     kept_by = [effect for effect in (effects[0], holder) if effect]
     if any(effect.place in discarded for effect in kept_by) or not missing:
-        return DISCARDED
+        return Gone.by(How.DISCARDED)
     if any(effect.key in undone for effect in kept_by):
-        return BROUGHT_BACK
+        return Gone.by(How.BROUGHT_BACK)
     if holder is None or seen[place_path(holder.place)].exists:
-        return WENT_WITH_ITS_FILE
-    what = f"the backup of run {holder.run} is gone, and no cleanup has discarded it"
-    return Reason(Code.BACKUP_GONE, what, "look for it in the trash and in snapshots; the next cleanup takes it for discarded")
+        return Gone.by(How.WITH_ITS_FILE)
+    what = f"the backup of run {holder.run} is gone, and {How.REMOVED.value}"
+    return Gone(
+        How.REMOVED, Reason(Code.BACKUP_GONE, what, "look for it in the trash and in snapshots; the next cleanup takes it for discarded")
+    )
 
 
 def _has_older(effects: Sequence[Effect], live: Snapshot, cut: Mapping[FileKey, Cut]) -> bool:

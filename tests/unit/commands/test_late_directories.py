@@ -19,7 +19,7 @@ from support.desk import desk_by, outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import at, survive
-from support.late_directories import BOTH, act_before_live_is_settled, desk_before, leaves, nest
+from support.late_directories import BOTH, act_before_live_is_settled, desk_before, leaves, nest, put_back_with
 
 
 @BOTH
@@ -59,20 +59,15 @@ def test_in_an_outage_that_the_recovery_ends(command, hours, monkeypatch):
 def test_in_the_gap_of_a_unit_that_was_put_back(command, end, monkeypatch):
     """It may as well be a copy that came before live left. It is told once."""
     desk = desk_before(command)
-    live, files, opened = desk.live("dt=1"), desk.world.files, []
+    live, files = desk.live("dt=1"), desk.world.files
 
-    def watch(what):
-        if "rename_exact" in what and f"{live} " in what and not opened:
-            # A writer opens a file just before live leaves: it is put back.
-            opened.append(files.writer.open(f"{live}/open.parquet"))
-        elif "rename_exact" in what and "/retired/" in what and what.endswith(live):
-            files.before_step = None
-            if end == "killed":
-                files.die_after(1, at_once=True)
-            elif end == "lost answer":
-                files.fail_next("rename_exact", FilesUnavailable("the connection broke"), done=True)
+    def end_it():
+        if end == "killed":
+            files.die_after(1, at_once=True)
+        elif end == "lost answer":
+            files.fail_next("rename_exact", FilesUnavailable("the connection broke"), done=True)
 
-    files.before_step = watch
+    opened = put_back_with(desk, end_it)
     with monkeypatch.context() as patch, suppress(Killed):
         act_before_live_is_settled(desk, nest, patch)
         result = getattr(desk, command)()

@@ -13,23 +13,14 @@ from support.desk import desk_by, outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import survive
-from support.late_directories import BOTH, act_before_live_is_settled, desk_before, nest
+from support.late_directories import BOTH, act_before_live_is_settled, desk_before, nest, put_back_with
 
 
 @BOTH
 def test_a_unit_that_was_put_back_has_no_backup_whatever_is_aside_or_in_it(command, monkeypatch):
     desk = desk_before(command)
-    live, files, opened = desk.live("dt=1"), desk.world.files, []
-
-    def watch(what):
-        if "rename_exact" in what and f"{live} " in what and not opened:
-            opened.append(files.writer.open(f"{live}/open.parquet"))
-        elif "rename_exact" in what and "/retired/" in what and what.endswith(live):
-            # `hdfs dfs -put` makes a file where there is no directory: it stays aside.
-            files.before_step = None
-            files.writer.add(live, DataFile(("aside",)), 10)
-
-    files.before_step = watch
+    # `hdfs dfs -put` makes a file where there is no directory: it stays aside.
+    opened = put_back_with(desk, lambda: desk.world.files.writer.add(desk.live("dt=1"), DataFile(("aside",)), 10))
     act_before_live_is_settled(desk, nest, monkeypatch)
     result = getattr(desk, command)()
     assert opened
@@ -114,16 +105,7 @@ def test_what_comes_long_after_the_exchange_while_a_call_waits_for_an_answer_is_
 @BOTH
 def test_what_comes_to_a_unit_that_a_killed_run_had_put_back_while_others_are_settled(command, monkeypatch):
     desk = desk_before(command)
-    live, files, opened = desk.live("dt=1"), desk.world.files, []
-
-    def watch(what):
-        if "rename_exact" in what and f"{live} " in what and not opened:
-            opened.append(files.writer.open(f"{live}/open.parquet"))
-        elif "rename_exact" in what and "/retired/" in what and what.endswith(live):
-            files.before_step = None
-            files.die_after(1, at_once=True)
-
-    files.before_step = watch
+    put_back_with(desk, lambda: desk.world.files.die_after(1, at_once=True))
     with suppress(Killed):
         getattr(desk, command)()
     survive(desk)
