@@ -16,6 +16,9 @@ from support.world import World
 SMALL = [f"events/dt=1/{nth}" for nth in range(3)]
 ALL = [*SMALL, "large"]
 
+# Steps of a put-back before T leaves live.
+BEFORE_TAKEN = [["copy_part"], ["dress", "/ready/"], [".back-"], ["rename_exact", "/taken/u00001.file"]]
+
 
 def a_desk(files: int = 3, **settings: Any) -> Desk:
     """`dt=1` has the rows of ALL, one in each file, or more small files; `dt=2` has four small ones."""
@@ -158,3 +161,11 @@ def move_partition(desk: Desk) -> None:
 def drop_partition(desk: Desk) -> None:
     """Of an external table: its files stay."""
     desk.world.catalog.drop_partition(desk.table, "dt=1")
+
+
+def trash_files(desk: Desk, unit: str) -> None:
+    """INSERT OVERWRITE of a table without `auto.purge`: the former files go to the trash, and still exist."""
+    desk.world.files.writer.make_directory("hdfs://nn/trash")
+    for path in desk.world.files.contents(desk.live(unit)):
+        desk.world.files.writer.rename_into(path, f"hdfs://nn/trash/{unit}.{names.base(path)}")
+    desk.world.add_file(f"{desk.live(unit)}/new.parquet", [f"new of {unit}"])
