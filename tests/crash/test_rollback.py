@@ -284,7 +284,7 @@ def test_a_backup_that_is_spoiled_after_the_plan_was_made_is_not_restored():
     )
     result = undo(desk)
     desk.world.files.before_step = None
-    assert [(unit.outcome, unit.why.code) for unit in result.tables[0].units] == [(Outcome.NOT_ROLLED_BACK, Code.CHANGED_MEANWHILE)]
+    assert [(unit.outcome, unit.why.code) for unit in result.tables[0].units] == [(Outcome.GIVEN_UP, Code.CHANGED_MEANWHILE)]
     assert desk.world.rows_of(desk.table) == rows
     assert desk.world.files.look([backup])[backup].exists
 
@@ -302,7 +302,7 @@ def test_where_the_newer_run_cannot_be_undone_the_older_one_is_not_tried():
     desk.world.files.before_step = watch
     result = undo(desk)
     desk.world.files.before_step = None
-    assert [unit.outcome.code for unit in result.tables[0].units] == ["not-rolled-back", "not-rolled-back"]
+    assert [unit.outcome.code for unit in result.tables[0].units] == ["given-up", "given-up"]
     assert result.tables[0].units[1].why.code is Code.NEWER_RUN_STAYS
     assert len(claimed) == 1
     assert desk.world.rows_of(desk.table) == rows

@@ -61,7 +61,7 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
     if context.dry_run:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
-        verdicts, _ = judge(cluster, table, control, history, settings, census)
+        table, verdicts, _ = judge(cluster, table, control, history, settings, census)
         backups = tuple(outcome_of(verdict, (), dry_run=True) for verdict in verdicts)
         return TableOutcome(table.full_name, backups=backups, window=_find_window(cluster, table, history, verdicts))
     with hold_settled(cluster, table, control, context.run, settings) as lock:
@@ -70,7 +70,7 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
         if answered is not None:
             return answered
         with timed(cluster, Step.PLAN):
-            verdicts, lives = judge(cluster, table, control, history, settings, census)
+            table, verdicts, lives = judge(cluster, table, control, history, settings, census)
         window = _find_window(cluster, table, history, verdicts)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(outcome_of(verdict, ()) for verdict in verdicts)
@@ -87,23 +87,27 @@ def _find_window(cluster: Cluster, table: Table, history: History, verdicts: Seq
 
 def judge(
     cluster: Cluster, table: Table, control: ControlPaths, history: History, settings: Settings, census: Optional[Census] = None
-) -> Tuple[Tuple[Verdict, ...], Mapping[str, str]]:
-    """A verdict for each backup, and where the units are; without a backup that may go, the metastore is not asked for them.
+) -> Tuple[Table, Tuple[Verdict, ...], Mapping[str, str]]:
+    """The table that is here by now, a verdict for each backup, and where the units are; without a backup that may go, the metastore is not
+    asked for them.
 
-    Raises Refused if another table has files here, or the table is gone, or another one by now.
+    Raises Refused if another table has files here, or there is none any more.
     """
     retention.refuse_contradiction(settings, table.full_name)
     verdicts = retention.judge_backups(history, settings, cluster.clock.now_ms())
     verdicts = retention.keep_former(history, verdicts, _why_keep_former(cluster, table, history, settings, census))
     if all(verdict.keep for verdict in verdicts):
-        return verdicts, {}
+        return table, verdicts, {}
     # Settling, and the wait for the lock, take their time.
-    read_again(cluster, table)
+    now = read_again(cluster, table)
+    if table_id(now) != table_id(table):
+        # All of it is a former table's by now, and the new one has just been created.
+        return now, retention.keep_former(history, verdicts, _why_keep_former(cluster, now, history, settings, census=None)), {}
     require_own_place(cluster, table, control)
     lives = find_lives(cluster, table)
     refuse_where_it_was(cluster, table, lives.values(), settings)
     shown = chain(lives.items(), _find_rescues(table, control, history, verdicts, census))
-    return retention.keep_shown(history, verdicts, control, shown), lives
+    return table, retention.keep_shown(history, verdicts, control, shown), lives
 
 
 def _find_rescues(

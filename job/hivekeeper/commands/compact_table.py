@@ -98,6 +98,7 @@ def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, ru
     if observed.has_control:
         ownership.require_own_records(cluster, observed.table, observed.control, settings.trusted_owners)
     history = store.read_history(cluster, observed.control) if observed.has_control else History()
+    history = identity.know_history(cluster, observed.table, history)
     observed = settled.judge_by_log(observed, history, cluster.clock.now_ms())
     plan = make_plan(cluster, observed, history, settings, run)
     return TableOutcome(observed.table.full_name, run, _outcomes_of_plan(observed, plan), observed)

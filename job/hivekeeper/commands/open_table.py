@@ -44,14 +44,12 @@ def find_control(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Ta
 
 
 def read_again(cluster: Cluster, known: Table) -> Table:
-    """The definition as it is now. Raises Refused if the table was dropped, created again or moved since it was read: what was kept of it
-    may be the only copy of its rows then.
+    """The definition as it is now, perhaps of another table that was created at the same place since. Raises Refused if none is there any
+    more: what was kept of it may be the only copy of its rows then.
     """
     found = require_readable(cluster.metastore.tables(known.database, [known.name]).get(known.name))
     if found is None:
         code, what = Code.NO_SUCH_TABLE, "it was dropped or renamed meanwhile"
-    elif found.create_time != known.create_time:
-        code, what = Code.TABLE_CREATED_AGAIN, "it was dropped and created again meanwhile"
     elif known.location not in (found.location, cluster.files.qualify(found.location)):
         code, what = Code.MOVED, "its location in the metastore was changed meanwhile"
     else:

@@ -15,14 +15,12 @@ from hivekeeper.model import Selection, Table
 from hivekeeper.plan import partition_filter
 from hivekeeper.ports import Cluster, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.reasons import Code, Reason
+from hivekeeper.steps.fitness import MOST_AGE_MS
 from hivekeeper.steps.observe import Wanted
 
 log = logging.getLogger(__name__)
 
 WantedName = Callable[[str], bool]
-
-# Of a definition. Somebody may drop the table, or create it again, while the command is at work on others.
-MOST_AGE_MS = 10_000
 
 NO_SUCH_TABLE = Reason(Code.NO_SUCH_TABLE, "no such table", "look at the spelling; SHOW TABLES lists them")
 
@@ -82,7 +80,9 @@ class SelectedTables:
                     yield table
 
     def _as_at_its_turn(self, table: Optional[Table], read_ms: float) -> Optional[Table]:
-        """Read again if it is too old by now. So is what is only too much with others: else these could cost it its definition."""
+        """Read again if it is too old by now: somebody may have dropped the table, or created it again. So is what is only too much with
+        others: else these could cost it its definition.
+        """
         if table is None:
             return None
         is_old = self._cluster.clock.monotonic_ms() - read_ms > MOST_AGE_MS

@@ -78,8 +78,20 @@ class Outcome(Coded):
         "files were back, or a directory is in it: readers may not see these rows; the reason says where they are",
     )
     NOT_SWAPPED = Kind.FAILED, Exit.PARTIAL, Implies.TOUCHED | Implies.SILENCE, ("recover",), "the run ended before this unit's swap"
-    NOT_ROLLED_BACK = Kind.FAILED, Exit.PARTIAL, Implies.TOUCHED, ("rollback",), "live is what it was; the reason says why"
-    GIVEN_UP = Kind.FAILED, Exit.PARTIAL, Implies.NOTHING, ("compact-swap",), "something changed since the plan: live was not touched"
+    NOT_ROLLED_BACK = (
+        Kind.FAILED,
+        Exit.PARTIAL,
+        Implies.TOUCHED,
+        ("rollback", "recover"),
+        "its rollback was interrupted: live is what it was; the reason says why",
+    )
+    GIVEN_UP = (
+        Kind.FAILED,
+        Exit.PARTIAL,
+        Implies.NOTHING,
+        ("compact-swap", "rollback"),
+        "live was not touched; the reason says what changed since the plan, or failed",
+    )
     DIFFERS = (
         Kind.FAILED,
         Exit.DIFFERENT,

@@ -17,6 +17,7 @@ from hivekeeper.plan import file_rights
 from hivekeeper.ports import Cluster, Files, NoPermission, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import PlannedUnit
+from hivekeeper.steps.fitness import MOST_AGE_MS
 from hivekeeper.steps.observe import TooManyEntries, ask_where_allowed, look_at
 
 log = logging.getLogger(__name__)
@@ -28,8 +29,8 @@ MORE_XATTRS = Reason(
 )
 # Whoever may write to a directory can give its files a hundred ACLs.
 RIGHTS_AT_ONCE = 200
-# For so many units one answer serves, and for so long.
-UNITS_AT_ONCE, MOST_AGE_MS = 50, 10_000
+# For so many units one answer serves.
+UNITS_AT_ONCE = 50
 CROWDED = Reason(
     Code.CHANGED_MEANWHILE, "so many files came to it, or to partitions that were looked at with it, that their rights were not looked at"
 )

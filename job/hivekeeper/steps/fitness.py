@@ -15,6 +15,7 @@ from hivekeeper.reasons import Code, Reason
 
 log = logging.getLogger(__name__)
 
+# Of an answer about what others may have changed meanwhile: a table's definition, or rights.
 MOST_AGE_MS = 10_000
 
 

@@ -30,7 +30,7 @@ from hivekeeper.steps.unit_loop import Hold, leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
-WORDS = Words(Outcome.ROLLED_BACK, Outcome.NOT_ROLLED_BACK, Outcome.NOT_ROLLED_BACK, after="rollback")
+WORDS = Words(Outcome.ROLLED_BACK, Outcome.GIVEN_UP, Outcome.NOT_ROLLED_BACK, after="rollback")
 
 
 def roll_back_units(
@@ -46,9 +46,7 @@ def roll_back_units(
 
     def roll_back(unit: PlannedUnit) -> UnitResult:
         if unit.name in stuck:
-            return UnitResult(
-                unit, Outcome.NOT_ROLLED_BACK, why=Reason(Code.NEWER_RUN_STAYS, "a newer run of this unit could not be undone")
-            )
+            return UnitResult(unit, WORDS.refused, why=Reason(Code.NEWER_RUN_STAYS, "a newer run of this unit could not be undone"))
         why = made.failed.get(unit.number)
         result = UnitResult(unit, WORDS.refused, why=why) if why else exchange.carry_out(_describe_first(run, unit, made, fitness))
         log.info("run=%s unit=%s step=rollback done %s", run.directory, unit.log_field, result.for_log)

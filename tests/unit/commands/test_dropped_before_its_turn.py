@@ -42,7 +42,7 @@ def move(desk):
 
 
 @pytest.mark.parametrize("hours", [0, 1], ids=["at once", "after hours"])
-@pytest.mark.parametrize(("act", "code"), [(drop, Code.NO_SUCH_TABLE), (create_again, Code.TABLE_CREATED_AGAIN), (move, Code.MOVED)])
+@pytest.mark.parametrize(("act", "code"), [(drop, Code.NO_SUCH_TABLE), (create_again, Code.OF_FORMER_TABLE), (move, Code.MOVED)])
 def test_what_is_kept_of_a_table_that_is_dropped_before_its_turn_stays(act, code, hours):
     world = World()
     for name in ("a_first", "b_second"):
@@ -61,9 +61,10 @@ def test_what_is_kept_of_a_table_that_is_dropped_before_its_turn_stays(act, code
     assert len(left) == 3
     told = {table.table: table for table in result.tables}
     assert told["sales.a_first"].code is Exit.DONE
-    if act is drop or not hours:
+    if act is create_again:
+        # Whether its new definition was known at its turn, or only when something was to be discarded.
+        assert (told["sales.b_second"].code, told["sales.b_second"].window) == (Exit.DONE, None)
+        assert {backup.why.code for backup in told["sales.b_second"].backups} == {Code.OF_FORMER_TABLE}
+    elif act is drop or not hours:
         assert told["sales.b_second"].problem.code is code
         assert told["sales.b_second"].code is Exit.REFUSED
-    elif act is create_again:
-        # Its new definition is known then.
-        assert {backup.why.code for backup in told["sales.b_second"].backups} == {Code.OF_FORMER_TABLE}

@@ -217,7 +217,7 @@ def test_nor_does_it_keep_other_units_from_being_compacted():
     result = desk.compact()
     assert outcomes(result) == {"dt=1": "refused", "dt=2": "swapped"}
     result = desk.rollback(where="dt = '1'")
-    assert (result.code, outcomes(result)) == (Exit.PARTIAL, {"dt=1": "not-rolled-back"})
+    assert (result.code, outcomes(result)) == (Exit.PARTIAL, {"dt=1": "given-up"})
 
 
 def nest_many(desk, unit, number):

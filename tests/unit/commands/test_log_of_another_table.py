@@ -61,6 +61,14 @@ def test_the_backup_that_a_dropped_table_left_here_can_be_pinned():
     assert (desk.pin(former).code, desk.log().pinned) == (Exit.DONE, {former})
 
 
+def test_a_dry_run_of_a_compaction_is_refused_like_the_compaction():
+    mine, theirs = two_tables()
+    theirs.compact()
+    put_in_place(mine, theirs)
+    for dry_run in (True, False):
+        assert_refused(mine.compact(dry_run=dry_run))
+
+
 @pytest.mark.parametrize("command", [Desk.compact, Desk.rollback])
 def test_a_run_key_in_it_answers_nothing(command):
     mine, theirs = two_tables()

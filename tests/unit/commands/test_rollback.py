@@ -309,7 +309,7 @@ def test_a_writer_at_work_in_the_table_keeps_it_as_it_is(desk, world):
     rows = world.rows_of(desk.table)
     result = desk.rollback()
     assert result.code is Exit.PARTIAL
-    assert set(outcomes(result).values()) == {"not-rolled-back"}
+    assert set(outcomes(result).values()) == {"given-up"}
     assert world.rows_of(desk.table) == rows
     assert len([path for path in world.picture() if "/retired/" in path]) == 9
     world.files.writer.delete(f"{desk.live()}/.hive-staging_1")

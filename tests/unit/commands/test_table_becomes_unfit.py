@@ -106,20 +106,30 @@ def test_nor_are_its_files_joined_with_those_of_a_former_table(monkeypatch):
     assert joined_desk.files_of(desk) == before
 
 
-def test_nor_is_a_backup_given_to_another_table_of_that_name():
-    desk = desk_by(["dt"])
-    desk.compact()
-    # Live, and in its control directory the backups.
-    before = rows_by_path(desk, "dt=1"), rows_by_path(desk, ".hivekeeper/runs")
-    at(desk, ["rename_exact", "/plan"], lambda: create_again(desk))
-    result = desk.rollback()
-    assert {unit.why.code for unit in result.tables[0].units} == {Code.TABLE_CREATED_AGAIN}
-    assert result.code is Exit.INVESTIGATE
-    assert (rows_by_path(desk, "dt=1"), rows_by_path(desk, ".hivekeeper/runs")) == before
+def drop(desk):
+    desk.world.catalog.drop_table(desk.table)
 
 
-def rows_by_path(desk, below):
-    found = desk.world.files.namespace.walk(f"{desk.live()}/{below}")
+@pytest.mark.parametrize("exchange", ["directory", "files"])
+@pytest.mark.parametrize("by", [["dt"], []], ids=["partitioned", "unpartitioned"])
+@pytest.mark.parametrize(("change", "code"), [(create_again, Code.TABLE_CREATED_AGAIN), (drop, None)], ids=["created again", "dropped"])
+def test_nor_is_a_backup_given_to_another_table_of_that_name_or_to_none(change, code, by, exchange):
+    """Nothing was moved, so nothing is in a wrong place."""
+    desk = desk_by(by, exchange=exchange, fewest_joined=2)
+    for _ in range(2):
+        assert desk.compact().code is Exit.DONE
+        desk.append("dt=1" if by else "", "a", "b", "c")
+    top, live = desk.control.top, desk.live()
+    before = rows_by_path(desk, live), rows_by_path(desk, f"{top}/runs")
+    at(desk, ["rename_exact", "/plan"], lambda: change(desk))
+    result = desk.rollback(desk.runs[0])
+    assert (result.code, set(outcomes(result).values())) == (Exit.PARTIAL, {"given-up"})
+    assert not code or code in {unit.why.code for unit in result.tables[0].units}
+    assert (rows_by_path(desk, live), rows_by_path(desk, f"{top}/runs")) == before
+
+
+def rows_by_path(desk, top):
+    found = desk.world.files.namespace.walk(top)
     return [path for path, node in found if not node.is_dir and path.endswith(".parquet")]
 
 

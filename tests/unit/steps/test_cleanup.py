@@ -78,7 +78,7 @@ def test_a_rollback_that_is_not_allowed_says_why_and_leaves_everything(desk):
     forbid(desk, "rename_exact", "/restoring/u00001")
     result = desk.rollback()
     assert {unit.name: (unit.outcome.code, unit.reason) for unit in result.tables[0].units} == {
-        "dt=1": ("not-rolled-back", "permission denied: user=etl"),
+        "dt=1": ("given-up", "permission denied: user=etl"),
         "dt=2": ("rolled-back", ""),
     }
     assert (result.code, retired(desk)) == (Exit.PARTIAL, before)

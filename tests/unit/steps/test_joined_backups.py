@@ -512,7 +512,7 @@ def test_old_files_that_hold_other_rows_are_not_rolled_back(desk):
     strange = replace(node.content.before[2], rows=("strange",))
     node.content = replace(node.content, before=(*node.content.before[:2], strange, *node.content.before[3:]))
     result = desk.rollback()
-    assert outcomes(result) == {"dt=1": "not-rolled-back", "dt=2": "rolled-back"}
+    assert outcomes(result) == {"dt=1": "given-up", "dt=2": "rolled-back"}
     assert "do not hold the rows" in next(unit for unit in result.tables[0].units if unit.name == "dt=1").why.what
     assert files_of(desk) == before
     assert desk.run_directories() == []
@@ -531,7 +531,7 @@ def test_a_copy_of_old_files_whose_footer_cannot_be_read_costs_only_its_own_unit
     before = files_of(desk)
     desk.world.cluster = replace(desk.world.cluster, rows=HeavyFooter(desk.world.files))
     result = desk.rollback()
-    assert outcomes(result) == {"dt=1": "not-rolled-back", "dt=2": "rolled-back"}
+    assert outcomes(result) == {"dt=1": "given-up", "dt=2": "rolled-back"}
     assert next(unit for unit in result.tables[0].units if unit.name == "dt=1").why.what == "too large"
     assert files_of(desk) == before
     assert desk.run_directories() == []
@@ -548,7 +548,7 @@ def test_a_rollback_of_a_file_that_is_replaced_before_its_copy_is_ready_changes_
             desk.world.files.writer.add(path, DataFile(("new",)), 777)
 
     desk.world.files.before_step = replace_it
-    assert outcomes(desk.rollback(where="dt = '1'"))["dt=1"] == "not-rolled-back"
+    assert outcomes(desk.rollback(where="dt = '1'"))["dt=1"] == "given-up"
     assert not armed
     assert rows(desk) == ["large", "new"]
     desk.world.files.before_step = None
@@ -569,7 +569,7 @@ def test_a_rollback_of_a_file_that_is_closed_meanwhile_shows_its_rows_to_nobody_
     desk.world.files.before_step = close_it
     result = desk.rollback()
     assert not armed
-    assert outcomes(result) == {"dt=1": "not-rolled-back", "dt=2": "rolled-back"}
+    assert outcomes(result) == {"dt=1": "given-up", "dt=2": "rolled-back"}
     assert next(unit for unit in result.tables[0].units if unit.name == "dt=1").why.code is Code.CHANGED_MEANWHILE
     assert {name for name in files_of(desk) if desk.world.files.stat(f"{desk.live('dt=1')}/{name}").mode != 0o600} == {"large.parquet"}
     desk.world.files.before_step = None
