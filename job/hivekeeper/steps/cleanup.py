@@ -28,7 +28,7 @@ from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.cut import NOT_TO_TRASH, cut_off, is_begun
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.observe import find_lives
-from hivekeeper.steps.run_directory import Run, fenced, require_lock
+from hivekeeper.steps.run_directory import Run, fenced, require_lock, return_backup
 from hivekeeper.steps.unfinished import MOST_TRIES, needs_investigation, require_answers
 from hivekeeper.steps.unit_loop import Act, leave_unit, take_turns
 
@@ -119,9 +119,7 @@ def _end_whole(run: Run, shown: _Shown, unit: PlannedUnit) -> UnitResult:
         run.files.delete_tree(doomed)
         return UnitResult(unit, Outcome.DISCARDED)
     if seen[held].exists:
-        # Somebody may have tidied up empty directories since.
-        run.files.make_directory(names.parent(source))
-        run.files.rename_exact(held, source)
+        return_backup(run, unit, held)
     elif not seen[source].exists:
         return UnitResult(unit, Outcome.DISCARDED)
     return leave_unit(unit, NOT_REACHED)
@@ -270,7 +268,7 @@ def _look_for(run: Run, unit: PlannedUnit) -> Mapping[str, Snapshot]:
 
 def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
     """Put back a backup that must not be deleted, or that we are not allowed to delete; one that is partly deleted needs investigation."""
-    source, held, doomed = _places(run, unit)
+    _, held, doomed = _places(run, unit)
     seen = run.files.look([held, doomed], 0)
     left = run.files.look([doomed], run.most_listed([unit]))[doomed]
     if left.exists and manifests.judge(unit.manifest, left.entries).seen is manifests.Seen.SPOILED:
@@ -279,7 +277,7 @@ def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
         )
     for place in (held, doomed):
         if seen[place].exists:
-            run.files.rename_exact(place, source)
+            return_backup(run, unit, place)
     return UnitResult(unit, Outcome.KEPT, why=why)
 
 
