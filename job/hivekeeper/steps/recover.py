@@ -1,6 +1,6 @@
 """Finish or undo what earlier runs left unfinished.
 
-Deletes only stages, proved copies whose old files are live, and backups that a cleanup had begun to delete; anything it does
+Deletes only stages, proved copies whose old files are live, and the rest of backups that a cleanup has deleted in part; anything it does
 not understand is left alone and reported.
 """
 
