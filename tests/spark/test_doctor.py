@@ -10,6 +10,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.cluster.connect import assemble
 from hivekeeper.cluster.doctor import ClusterProbes
+from support.file_systems import configuration_with
 
 RUN = "20260101t020304z-0000"
 
@@ -71,6 +72,50 @@ def test_what_a_killed_doctor_left_goes_after_an_hour_and_nothing_else(probes, t
         os.utime(path, (1, 1))
     probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", names.trial_directory(RUN))
     assert [path.exists() for path in (old, young, *others)] == [False, True, True, True, True]
+
+
+ENDLESS = """package hivekeeper.tested;
+
+import java.io.IOException;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RawLocalFileSystem;
+import org.apache.hadoop.fs.RemoteIterator;
+
+public class Endless extends RawLocalFileSystem {
+  public FileStatus[] listStatus(Path path) throws IOException {
+    if (path.getName().startsWith(".")) return super.listStatus(path);
+    throw new AssertionError(path + " has too many entries");
+  }
+
+  public RemoteIterator listStatusIterator(final Path path) throws IOException {
+    if (path.getName().startsWith(".")) return super.listStatusIterator(path);
+    return new RemoteIterator() {
+      private int told;
+
+      public boolean hasNext() {
+        return true;
+      }
+
+      public Object next() throws IOException {
+        told++;
+        if (told > 100000) throw new AssertionError(path + " has too many entries");
+        if (told == 2) return getFileStatus(new Path(path, getConf().get("tested.old")));
+        return new FileStatus(0, true, 1, 1, 1, new Path(path, "dt=" + told));
+      }
+    };
+  }
+}
+"""
+
+
+def test_of_a_table_with_any_number_of_partitions_only_the_first_ones_are_looked_at(gateway, tmp_path):
+    old = tmp_path / names.trial_directory("20250101t020304z-0001")
+    old.mkdir(mode=0o700)
+    os.utime(old, (1, 1))
+    trial = gateway.helper("doctor.RightsTrial", configuration_with(gateway, "file", "Endless", ENDLESS, old=old.name))
+    trial.run(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", names.trial_directory(RUN), names.TRIAL_DIRECTORIES)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o700])

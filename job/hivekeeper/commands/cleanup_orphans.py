@@ -49,11 +49,17 @@ def clean_up_orphans(context: Context) -> CommandResult:
     cluster = context.cluster
     began = cluster.clock.monotonic_ms()
     looked, census = orphans.show_orphans(context, partial(_end_wait, context)), Census(cluster)
-    outcomes = [outcome for found in looked.tables for outcome in _clean_up_database(context, census, found)]
+    outcomes = per_table.Outcomes()
+    for found in looked.tables:
+        # Each database comes before its tables, by which its leftovers are known.
+        at = len(outcomes.tables)
+        outcomes.add(found)
+        leftovers = _clean_up_database(context, census, found, outcomes)
+        if found.orphans is not None:
+            outcomes.tables[at] = replace(found, orphans=leftovers)
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
-    return replace(
-        looked, command=CLEANUP, seconds=seconds, dry_run=context.dry_run, tables=tuple(outcomes), signal=cluster.stopping.signal
-    )
+    tables = tuple(outcomes.tables)
+    return replace(looked, command=CLEANUP, seconds=seconds, dry_run=context.dry_run, tables=tables, signal=cluster.stopping.signal)
 
 
 def _end_wait(context: Context, table: Table, control: ControlPaths) -> None:
@@ -62,10 +68,9 @@ def _end_wait(context: Context, table: Table, control: ControlPaths) -> None:
         finding.remove_mark(confine(context.cluster, Jail.of_records(table.full_name, control.top)), control)
 
 
-def _clean_up_database(context: Context, census: Census, found: TableOutcome) -> List[TableOutcome]:
-    """The outcome of the database, with its leftovers as they are then; and one for each table of which backups were judged."""
+def _clean_up_database(context: Context, census: Census, found: TableOutcome, outcomes: per_table.Outcomes) -> Tuple[Orphan, ...]:
+    """The leftovers of the database as they are then; adds an outcome for each table of which backups were judged."""
     leftovers: List[Orphan] = []
-    outcomes: List[TableOutcome] = []
     # Records first: with a backup its backup table goes.
     for orphan in sorted(found.orphans or (), key=lambda one: list(OrphanKind).index(one.kind)):
         act = ACTS.get(orphan.kind) if orphan.is_read else None
@@ -76,8 +81,8 @@ def _clean_up_database(context: Context, census: Census, found: TableOutcome) ->
         context.cluster.log_entries.clear()
         leftovers += outcome.orphans or [orphan]
         if outcome.problem or outcome.backups or outcome.recovered:
-            outcomes.append(replace(outcome, orphans=None))
-    return [replace(found, orphans=tuple(leftovers) if found.orphans is not None else None), *outcomes]
+            outcomes.add(replace(outcome, orphans=None))
+    return tuple(leftovers)
 
 
 def _subject(database: str, orphan: Orphan) -> Table:

@@ -58,7 +58,7 @@ def find_elsewhere(plan: RunPlan) -> Tuple[PlannedUnit, ...]:
     """Units whose directory recovery may change and does not follow from the partition's name.
 
     Only the metastore can say whether it is that partition's. The record of a `backup` is only read; of a cleanup nothing is moved to live
-    any more, and a file is cut only where the log says that a run has joined it.
+    any more, and the log says where its backups were (`refuse_unlogged`).
     """
     if plan.operation in (BACKUP, CLEANUP):
         return ()

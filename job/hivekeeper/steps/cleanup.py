@@ -1,7 +1,7 @@
 """Discard backups: each is renamed below the run's own directory, compared with its manifest there, and only then deleted.
 
-Deletes only what exactly matches a manifest; additional files go to live, a backup that differs goes back. After a kill, only a deletion
-that was begun is ended.
+Deletes only what exactly matches a manifest; additional files go to live, a backup that differs goes back. After a kill, only what is
+deleted in part goes on being deleted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.cut import NOT_TO_TRASH, cut_off, is_begun
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.observe import find_lives
-from hivekeeper.steps.run_directory import Run, fenced, require_lock
+from hivekeeper.steps.run_directory import Run, fenced, require_lock, return_backup
 from hivekeeper.steps.unfinished import MOST_TRIES, needs_investigation, require_answers
 from hivekeeper.steps.unit_loop import Act, leave_unit, take_turns
 
@@ -84,7 +84,7 @@ def _rest(run: Run, pause_ms: int) -> None:
 def ender(run: Run, plan: RunPlan, lives: Iterable[NamedPlace], gone: Optional[TableGone] = None, is_former: bool = False) -> Act:
     """The function that ends what an interrupted cleanup had begun with a unit. Call it in the order of the plan.
 
-    A backup that may be deleted in part goes; one that is whole stays. Since the cleanup chose it, its run may have been pinned, the rules
+    A backup that is deleted in part goes; one that is whole stays. Since the cleanup chose it, its run may have been pinned, the rules
     changed, or the table dropped: the next cleanup judges it by what is in force then. `is_former`: the plan is about a table that lay here
     before; its files are another one's now, and are not cut.
     """
@@ -109,22 +109,32 @@ def _end(run: Run, holders: Mapping[str, PlannedUnit], shown: _Shown, cuts: bool
 
 
 def _end_whole(run: Run, shown: _Shown, unit: PlannedUnit) -> UnitResult:
-    """End the deletion of a backup that is not inside a file; one that is neither in part nor whole is deleted, or in the trash."""
+    """End the deletion of a backup that is not inside a file; one that is neither in part nor whole is deleted, or in the trash.
+
+    HDFS deletes a directory completely or not at all, local files one by one. The run that was about to delete it finds nothing at its path
+    any more: that leads through the directory that was taken over.
+    """
     source, held, doomed = _places(run, unit)
     seen = _look_for(run, unit)
     if seen[doomed].exists:
         why = shown.why_kept(unit.backup.place if unit.backup else "")
         if why:
             return _give_back(run, unit, why)
-        run.files.delete_tree(doomed)
-        return UnitResult(unit, Outcome.DISCARDED)
-    if seen[held].exists:
-        # Somebody may have tidied up empty directories since.
-        run.files.make_directory(names.parent(source))
-        run.files.rename_exact(held, source)
+        if not _is_whole(run, unit, doomed):
+            run.files.delete_tree(doomed)
+            return UnitResult(unit, Outcome.DISCARDED)
+        return_backup(run, unit, doomed)
+    elif seen[held].exists:
+        return_backup(run, unit, held)
     elif not seen[source].exists:
         return UnitResult(unit, Outcome.DISCARDED)
     return leave_unit(unit, NOT_REACHED)
+
+
+def _is_whole(run: Run, unit: PlannedUnit, place: str) -> bool:
+    """Whether a backup that was found to match its manifest still does."""
+    entries = run.files.look([place], run.most_listed([unit]))[place].entries
+    return manifests.judge(unit.manifest, without_empty_staging(run.files, entries)).seen is not manifests.Seen.SPOILED
 
 
 def _find_holders(plan: RunPlan) -> Mapping[str, PlannedUnit]:
@@ -270,16 +280,15 @@ def _look_for(run: Run, unit: PlannedUnit) -> Mapping[str, Snapshot]:
 
 def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
     """Put back a backup that must not be deleted, or that we are not allowed to delete; one that is partly deleted needs investigation."""
-    source, held, doomed = _places(run, unit)
+    _, held, doomed = _places(run, unit)
     seen = run.files.look([held, doomed], 0)
-    left = run.files.look([doomed], run.most_listed([unit]))[doomed]
-    if left.exists and manifests.judge(unit.manifest, left.entries).seen is manifests.Seen.SPOILED:
+    if seen[doomed].exists and not _is_whole(run, unit, doomed):
         raise needs_investigation(
             run, unit, Code.BACKUP_HALF_DELETED, f"a part of its backup was deleted, the rest could not be ({why.what})"
         )
     for place in (held, doomed):
         if seen[place].exists:
-            run.files.rename_exact(place, source)
+            return_backup(run, unit, place)
     return UnitResult(unit, Outcome.KEPT, why=why)
 
 

@@ -1,6 +1,6 @@
 """Finish or undo what earlier runs left unfinished.
 
-Deletes only stages, proved copies whose old files are live, and backups that a cleanup had begun to delete; anything it does
+Deletes only stages, proved copies whose old files are live, and the rest of backups that a cleanup has deleted in part; anything it does
 not understand is left alone and reported.
 """
 
@@ -307,15 +307,24 @@ def _unknown_files(table: Table, paths: RunPaths, what: str) -> NeedsInvestigati
 
 
 def refuse_unlogged(run: Run, plan: RunPlan) -> None:
-    """Raise NeedsInvestigation if the plan speaks of old files inside a file of which the log says something else: that file is cut."""
-    if not any(unit.inside for unit in plan.units):
+    """Raise NeedsInvestigation if the plan speaks of a backup of which the log says something else: a cleanup's goes back to its place, and
+    a file with old ones inside is cut.
+
+    The metastore is not asked, as it is for an exchange: the partition may be elsewhere by now, and another one at its place.
+    """
+    units = [unit for unit in plan.units if unit.inside or plan.operation == CLEANUP]
+    if not units:
         return
-    logged = {effect.place: (effect.live, effect.inside) for effect in store.read_history(run.cluster, run.control).effects}
-    for unit in plan.units:
-        live = relative(unit.live, plan.table.location)
-        if unit.inside and (unit.backup is None or logged.get(unit.backup.place) != (live, unit.inside)):
+    logged = {effect.place: effect for effect in store.read_history(run.cluster, run.control).effects}
+    for unit in units:
+        place = unit.backup.place if unit.backup else ""
+        effect = logged.get(place)
+        is_of_unit = effect is not None and effect.live == relative(unit.live, plan.table.location)
+        if not is_of_unit or (unit.inside and effect and unit.inside != effect.inside):
+            what = f"old files inside {unit.inside.file}" if unit.inside else f"backup at {place}"
+            field = f"units[{plan.units.index(unit)}].backup"
             raise NeedsInvestigation(
-                f"{run.paths.plan} is not what Hivekeeper writes: the log knows no old files inside {unit.inside.file} of {unit.label}",
+                f"{run.paths.plan} is not what Hivekeeper writes: {field}: the log knows no {what} of {unit.label} in {unit.live}",
                 code=Code.FOREIGN_RECORD,
                 state=f"nothing of the run in {run.paths.top} was touched",
                 next="find out who wrote it",

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Dict, Iterable, List, Optional, Sequence, Set
 
-from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
@@ -24,7 +23,7 @@ from hivekeeper.steps.exchange import Exchange, Words
 from hivekeeper.steps.fitness import FitnessOfTable
 from hivekeeper.steps.observe import find_existing
 from hivekeeper.steps.restore import Restored, why_other_rights
-from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
+from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory, return_backup
 from hivekeeper.steps.swap import describe_join
 from hivekeeper.steps.unit_loop import Hold, leave_unit, take_turns
 
@@ -109,18 +108,12 @@ def object_to_backup(unit: PlannedUnit, entries: Iterable[FileInfo]) -> Optional
 
 
 def give_back(run: Run, unit: PlannedUnit) -> None:
-    """Return the backup to its place, if it was claimed.
-
-    A cleanup that was stalled while it tidied up, and lost its lock, may have found the place empty and removed the directories above it.
-    """
-    restoring, place = run.paths.unit("restoring", unit.number), run.backup_path(unit)
+    """Return the backup to its place, if it was claimed."""
+    restoring = run.paths.unit("restoring", unit.number)
     if run.files.stat(restoring) is None:
         require_own_directory(run)
         return
-    above = names.parent(place)
-    if run.files.stat(above) is None:
-        run.files.make_directory(above)
-    run.files.rename_exact(restoring, place)
+    return_backup(run, unit, restoring)
 
 
 def lengths_of(unit: PlannedUnit) -> Dict[str, int]:

@@ -229,6 +229,18 @@ def _open_up(run: Run, states: Iterable[str], above: Sequence[str], group_reads:
     return run if passed is None else replace(run, rights=given, above=passed)
 
 
+def return_backup(run: Run, unit: PlannedUnit, aside: str) -> None:
+    """Rename a backup that lies in the run's own directory back to its place.
+
+    A cleanup that was stalled while it tidied up, and lost its lock, may have found the place empty and removed the directories above it;
+    so may somebody by hand.
+    """
+    place = run.backup_path(unit)
+    if run.files.stat(names.parent(place)) is None:
+        run.files.make_directory(names.parent(place))
+    run.files.rename_exact(aside, place)
+
+
 def require_lock(run: Run) -> None:
     """Raise Fenced if the table's lock is lost. If the lock cannot be checked, the run's own directory shows whether it was taken."""
     try:

@@ -140,6 +140,7 @@ def test_an_interrupted_deletion_is_ended_although_an_older_backup_stays(desk, w
     desk.append("dt=1", "late1", "late2")
     desk.compact()
     desk.kill_before(["delete_tree", "discarding/u00004"], desk.cleanup)
+    world.files.writer.delete(next(path for path in world.picture() if "/discarding/u00004/" in path))
     world.files.writer.make_directory(retired(desk, 1))
     assert dict(desk.recover().tables[0].recovered)[desk.runs[2]] == {Outcome.DISCARDED: 3, Outcome.LEFT: 1}
 

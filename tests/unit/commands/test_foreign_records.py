@@ -22,6 +22,8 @@ from support.records import changed, plan_from_json_lines, plan_to_json_lines
 from support.world import World
 
 VICTIM = "../../salaries/dt=1"
+# Of the first command on a desk.
+RUN = "20260101t020000z-0000"
 NEVER_BEFORE = names.log_entry(0)
 
 
@@ -110,6 +112,8 @@ PLANS = [
     (roll_back, ["units", 0, "expected", 0, 0], "../part-00000.parquet"),
     (clean_up, ["units", 0, "backup", "place"], VICTIM),
     (clean_up, ["units", 0, "live"], "../salaries/dt=1"),
+    (clean_up, ["units", 0, "live"], "dt=2"),
+    (clean_up, ["units", 0, "backup"], {"run": RUN, "unit": 2, "place": f"runs/{RUN}/retired/u00002"}),
     (clean_up, ["records"], ["../../salaries"]),
 ]
 
@@ -123,15 +127,6 @@ def test_a_forged_plan_moves_nothing(world, desk, begun, way, value):
     assert (files_of(world, "salaries"), ours(world)) == (victim, before)
     require_refused(desk, run_on_all(desk), "plan.json", str(way[0]))
     assert ours(world) == before
-
-
-def test_where_a_plan_of_a_cleanup_says_that_a_unit_is_nothing_is_moved(world, desk):
-    """A recovery deletes or puts back what is in the control directory; so a partition that was moved since does not keep it waiting."""
-    forge(world, clean_up(desk).plan, ["units", 0, "live"], "dt=2")
-    rows = {unit: world.rows_below(desk.live(unit)) for unit in ("dt=1", "dt=2")}
-    assert desk.recover().code is Exit.DONE
-    assert {unit: world.rows_below(desk.live(unit)) for unit in rows} == rows
-    assert [effect.live for effect in desk.log().standing] == ["dt=1", "dt=2"]
 
 
 ENTRIES = [

@@ -135,6 +135,42 @@ def test_a_recovery_that_is_killed_too_loses_nothing(desk, exchange):
     assert outcomes(desk.rollback()) == {"dt=1": "rolled-back", "dt=2": "rolled-back"}
 
 
+DOOMED = ["delete_tree", "/discarding/u00001"]
+
+
+@DIRECTORY_ALONE
+def test_a_backup_of_which_nothing_is_deleted_yet_can_still_be_pinned_and_rolled_back(desk):
+    desk.kill_before(DOOMED, desk.cleanup)
+    run = desk.runs[0]
+    result = desk.pin(run)
+    assert (result.code, recovered(result)) == (Exit.DONE, {Outcome.LEFT: 2})
+    desk.cleanup()
+    assert outcomes(desk.rollback(run)) == {"dt=1": "rolled-back", "dt=2": "rolled-back"}
+
+
+@DIRECTORY_ALONE
+@pytest.mark.parametrize("instead", [None, "of another length"])
+def test_what_is_left_of_a_backup_that_was_deleted_in_part_goes(desk, instead):
+    """Local files are deleted one by one."""
+    desk.kill_before(DOOMED, desk.cleanup)
+    (doomed,) = [path for path in desk.world.picture() if path.endswith("/discarding/u00001/part-00000.parquet")]
+    desk.world.files.writer.delete(doomed)
+    if instead:
+        desk.world.add_file(doomed, [instead])
+    assert recovered(desk.recover()) == {Outcome.DISCARDED: 1, Outcome.LEFT: 1}
+    assert standing(desk) == {(desk.runs[0], "dt=1")}
+    assert not [path for path in desk.world.picture() if "/discarding/" in path]
+
+
+@DIRECTORY_ALONE
+@pytest.mark.parametrize("words", [DOOMED, ["rename_exact", "/discarding/u00001"]])
+def test_a_cleanup_that_stalls_deletes_nothing_later_of_which_a_recovery_said_that_it_stands(desk, words):
+    at(desk, words, lambda: go_on_elsewhere(desk))
+    assert desk.cleanup().tables[0].problem.code is Code.RUN_TAKEN_OVER
+    survive(desk)
+    assert outcomes(desk.rollback(desk.runs[0])) == {"dt=1": "rolled-back", "dt=2": "rolled-back"}
+
+
 @FILES_ALONE
 @pytest.mark.parametrize("at_step", ["write_new", "write_new.close", "cut"])
 def test_a_cleanup_that_stalls_cuts_no_file_later_of_which_a_recovery_said_that_it_stands(desk, at_step):
@@ -178,8 +214,9 @@ def test_a_directory_that_another_partition_got_since_keeps_no_recovery_waiting(
 
 
 @DIRECTORY_ALONE
-def test_a_backup_goes_back_though_somebody_has_removed_the_empty_directory_around_its_place(desk):
-    desk.kill_before(["rename_exact", "/discarding/u00002"], desk.cleanup)
+@pytest.mark.parametrize("step", ["rename_exact", "delete_tree"])
+def test_a_backup_goes_back_though_somebody_has_removed_the_empty_directory_around_its_place(desk, step):
+    desk.kill_before([step, "/discarding/u00002"], desk.cleanup)
     desk.world.files.writer.delete(names.join(desk.control.run(desk.runs[0]).top, "retired"))
     assert recovered(desk.recover()) == {Outcome.DISCARDED: 1, Outcome.LEFT: 1}
     assert desk.cleanup().code is Exit.DONE

@@ -16,6 +16,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.GlobFilter;
 import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.hadoop.fs.permission.AclEntry;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
@@ -29,6 +30,8 @@ public class RightsTrial {
   private static final String FILE = "file";
   private static final String RENAMED = "renamed";
   private static final long OLD_MS = 3600000L;
+  // A table may have a million partitions. HDFS lists by name, and few names come before those of scratch directories.
+  private static final int MOST_LOOKED_AT = 10000;
   private static final FsPermission ONLY_OWNER = new FsPermission((short) 0700);
 
   private final Configuration conf;
@@ -120,9 +123,12 @@ public class RightsTrial {
   /** Removes scratch directories of doctors that were killed more than an hour ago, where this user may. */
   private void removeOld(FileSystem fs, Path beside, String old) {
     try {
-      for (FileStatus found : fs.listStatus(beside, new GlobFilter(old))) {
+      GlobFilter filter = new GlobFilter(old);
+      RemoteIterator<?> statuses = fs.listStatusIterator(beside);
+      for (int looked = 0; looked < MOST_LOOKED_AT && statuses.hasNext(); looked++) {
+        FileStatus found = (FileStatus) statuses.next();
         boolean isOld = found.getModificationTime() < System.currentTimeMillis() - OLD_MS;
-        if (found.isDirectory() && isOld) removeScratch(fs, found.getPath());
+        if (filter.accept(found.getPath()) && found.isDirectory() && isOld) removeScratch(fs, found.getPath());
       }
     } catch (IOException absentOrDenied) {
       // They do no harm, and the trial tells what is denied.
