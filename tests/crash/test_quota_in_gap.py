@@ -1,6 +1,4 @@
-"""An exchange whose new files have no room at live's place is killed, or loses an answer, at every change: the old files go back, each row is
-there once.
-"""
+"""An exchange whose new files have no room at live's place is killed, or loses an answer, at every change: each row is there once."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ def build(command):
 
 
 class Writer:
-    """A file comes late to live, just before it leaves, and another one to its place. Then something ends the command's nth step, if any."""
+    """A file comes late to live, just before it leaves, and another one to its place. Something ends the nth step, if any."""
 
     def __init__(self, desk, command, ends=None, nth=None):
         self.desk, self.incoming, self.ends, self.nth, self.steps = desk, COMMANDS[command], ends, nth, 0
