@@ -306,6 +306,12 @@ class Code(Coded):
         "([old files of a former table](retention.md#old-files-of-a-former-table))",
     )
     NOT_KEPT = Topic.BACKUPS, None, "no rule that is set keeps it: it goes", "nothing"
+    BEYOND_ONE_CLEANUP = (
+        Topic.BACKUPS,
+        None,
+        "no rule keeps it, but no more fits into the plan of one cleanup: a million units, two million files, 256 MB; the oldest go first",
+        "run cleanup again, or leave it to the next one",
+    )
     BACKUP_SHOWN = (
         Topic.BACKUPS,
         None,

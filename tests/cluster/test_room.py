@@ -136,3 +136,23 @@ def test_a_quota_further_up_is_known_where_its_directory_is_named(table, superus
         assert table.desk(quota_directories=("/user/etl",)).compact().code is Exit.UNUSABLE
     finally:
         set_quota(superuser, above, None, None)
+
+
+@pytest.mark.parametrize("limited", ["names", "space"])
+def test_what_is_renamed_needs_room_below_what_lies_around_both_places(place, limited):
+    files, outside, copies = place.files, f"{place.root}-outside", int(place.files.room(place.root, []).copies)
+    for directory in (place.path("own"), outside):
+        files.make_directory(directory)
+        files.write_new(f"{directory}/f", "four")
+
+    def leave_room(more: int) -> None:
+        place.set_quota(5 + more if limited == "names" else None, 8 * copies + more if limited == "space" else None)
+
+    leave_room(-1)
+    with pytest.raises(NoSpace):
+        files.rename_exact(outside, place.path("in"))
+    assert files.stat(f"{outside}/f")
+    assert files.stat(place.path("in")) is None
+    files.rename_exact(place.path("own"), place.path("moved"))
+    leave_room(0)
+    files.rename_exact(outside, place.path("in"))

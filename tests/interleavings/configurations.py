@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Dict, Tuple
 
 from hivekeeper import names
-from interleavings.explorer import CONTROL, Budget, Explorer, Runner, State, Writer
+from interleavings.explorer import CONTROL, FULL, Budget, Explorer, Runner, State, Writer
 from interleavings.promises import judge_end, judge_now
 from interleavings.runners import BLOCK_BYTES
 from interleavings.world import World, add_file
@@ -23,7 +23,7 @@ COMPACT_JOINED = "compact, joined"
 class Configuration:
     """`swapped`: an earlier run has compacted the unit; `joined`: by joining its small files. `discarded`: long ago, a cleanup has
     discarded its backup; a file has come since.
-    `coarse`: the clock advances only when told to.
+    `coarse`: the clock advances only when told to. `full`: a quota around live has room for the files that leave it, and not for new ones.
     """
 
     jobs: Tuple[str, ...]
@@ -36,6 +36,7 @@ class Configuration:
     joined: bool = False
     discarded: bool = False
     coarse: bool = False
+    full: bool = False
 
     def limited(self, most: int) -> Configuration:
         """The same with fewer kills, and fewer recoveries to kill in turn."""
@@ -123,6 +124,10 @@ CONFIGURATIONS: Dict[str, Configuration] = {
     "discovery": Configuration(ONCE, one("discovery") + APPEND, kills=1),
     "coarse clock": Configuration((COMPACT,), REPLACE_FILES + one("ticks", 2), kills=0, coarse=True),
     "errors": Configuration(ONCE, APPEND, kills=1, errors=2),
+    "full": Configuration(THRICE, APPEND, kills=3, full=True),
+    "full, overwrite directory": Configuration(TWICE, REPLACE_DIRECTORY, full=True),
+    "full, errors": Configuration(ONCE, APPEND, kills=1, errors=2, full=True),
+    "full, pause, recover": Configuration((COMPACT, RECOVER), kills=0, lapses=1, full=True),
     "pause, recover": Configuration((COMPACT, RECOVER), kills=0, lapses=1),
     "pause": Configuration((COMPACT, COMPACT), APPEND, kills=0, lapses=1),
     "pause, overwrite directory": Configuration((COMPACT, COMPACT), REPLACE_DIRECTORY, kills=0, lapses=1),
@@ -135,6 +140,7 @@ CONFIGURATIONS: Dict[str, Configuration] = {
     "rollback, overwrite directory": Configuration(BACK, REPLACE_DIRECTORY, kills=1, swapped=True),
     "rollback, committer beside": Configuration(BACK, BESIDE, kills=1, swapped=True),
     "rollback, errors": Configuration(BACK, APPEND, kills=1, errors=2, swapped=True),
+    "rollback, full": Configuration(BACK, APPEND, kills=1, swapped=True, full=True),
     "rollback, pause, compact": Configuration((ROLLBACK, COMPACT), APPEND, kills=0, lapses=1, swapped=True),
     "rollback, pause, kill": Configuration((*BACK, COMPACT), kills=1, lapses=1, swapped=True),
     "compact, rollback, rollback": Configuration((COMPACT, ROLLBACK, ROLLBACK), APPEND, kills=1, swapped=True),
@@ -173,6 +179,8 @@ def begin(configuration: Configuration) -> Tuple[Explorer, State]:
             old.is_open = True
     if configuration.discarded:
         world = discard_long_ago(explorer, world)
+    if configuration.full:
+        world.facts.add(FULL)
     if configuration.coarse:
         world.namespace.coarse_ms = 0
         for _, node in world.namespace.walk(ROOT):

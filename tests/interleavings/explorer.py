@@ -15,16 +15,17 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, Callable, Dict, FrozenSet, Generic, Iterator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
+from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.names import ControlPaths
-from hivekeeper.ports import FilesUnavailable, LockHeld
+from hivekeeper.ports import FilesUnavailable, LockHeld, NoSpace, SourceMissing, TargetExists
 from interleavings import writers
 from interleavings.met import Met, key_of
 from interleavings.promises import ACCEPTED
 from interleavings.runners import CHANGES, PORT_ERRORS, Answer, Call, Ended, Point
 from interleavings.world import FIRST_WRITER, Freezer, Frozen, World, is_below
 from interleavings.writers import LIVE, ROOT
-from support.fakes.files import FakeFiles
+from support.fakes.files import FakeFiles, Namespace
 from support.fakes.metastore import FakeMetastore
 from support.fakes.rows import FakeRows
 
@@ -36,6 +37,8 @@ MAY_FAIL = frozenset(["rename_exact", "concat"])
 LOCK_TOLD = frozenset(["hold", "check"])
 # A refused unit, a lost table or a call that keeps failing is expected here; a bug or a state that needs investigation is not.
 EXPECTED = frozenset([Exit.DONE, Exit.REFUSED, Exit.LOCKED, Exit.PARTIAL, Exit.UNUSABLE])
+# The fact that a quota around live has no room for new files.
+FULL = ("full",)
 # After so many states an exploration asks whether it may go on.
 PATIENCE = 10_000
 
@@ -547,7 +550,22 @@ def _perform_on_files(world: World, files: FakeFiles, number: int, call: Call) -
     if call.method == "stat" and call.arguments[0] in ABOVE_LIVE:
         node = space.find(call.arguments[0])
         space.remembered.update([node.id] if node is not None else [])
+    if call.method == "rename_exact" and FULL in world.facts and is_new(*call.arguments):
+        _require_free(space, *call.arguments)
+        raise NoSpace("the quota around live is exceeded")
     return getattr(files, call.method)(*call.arguments)
+
+
+def is_new(source: str, target: str) -> bool:
+    return target == LIVE and names.base(names.parent(source)) in ("ready", "restoring")
+
+
+def _require_free(space: Namespace, source: str, target: str) -> None:
+    """What a NameNode checks before quotas."""
+    if space.find(source) is None:
+        raise SourceMissing(source)
+    if space.find(target) is not None:
+        raise TargetExists(target)
 
 
 def _hold(world: World, files: FakeFiles, number: int, path: str, holder: str) -> None:

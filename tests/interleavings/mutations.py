@@ -55,6 +55,8 @@ MUTATIONS = {
         most=1,
     ),
     "the look of the recovery": Mutation(MACHINE, LOOK_OF_RECOVERY, 'why = ""', "append slowly", most=1),
+    "putting back what has no room": Mutation(MACHINE, "(move is Move.DECIDE and is_full) or ", "", "full"),
+    "the rollback's putting back": Mutation(MACHINE, "(move is Move.DECIDE and is_full) or ", "", "rollback, full"),
     "asking whether a run was taken over where ready is not as proved": Mutation(
         "steps/swap.py", "        require_own_directory(run)\n        raise", "        raise", "pause, recover", most=1
     ),

@@ -79,7 +79,7 @@ class CountingNamespace(Namespace):
 
 @dataclass
 class World:
-    """What all programs of an exploration act on. `holder` has the lock; only the promises read `facts`."""
+    """What all programs of an exploration act on. `holder` has the lock; hardly anybody but the promises reads `facts`."""
 
     namespace: CountingNamespace = field(default_factory=CountingNamespace)
     catalog: Catalog = field(default_factory=Catalog)

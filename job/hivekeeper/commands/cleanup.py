@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -21,7 +22,7 @@ from hivekeeper.commands.open_table import (
 from hivekeeper.config.settings import Settings
 from hivekeeper.config.value_types import write_duration
 from hivekeeper.model import Table, Unit
-from hivekeeper.names import ControlPaths, UnitNumber
+from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import NamedPlace, Verdict, Window
@@ -32,12 +33,14 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry, UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, PlannedUnit, RunPlan, absolute
+from hivekeeper.runlog.run_files import CLEANUP, MOST_UNITS, BackupPlace, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_log
 from hivekeeper.steps.census import Census
 from hivekeeper.steps.cleanup import TableGone
 from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.timing import Step, timed
+
+log = logging.getLogger(__name__)
 
 BY_HAND = "find out what became of that table; nothing of it is discarded as long as that is not certain"
 
@@ -107,7 +110,22 @@ def judge(
     lives = find_lives(cluster, table)
     refuse_where_it_was(cluster, table, lives.values(), settings)
     shown = chain(lives.items(), _find_rescues(table, control, history, verdicts, census))
-    return table, retention.keep_shown(history, verdicts, control, shown), lives
+    return table, keep_beyond(table, history, retention.keep_shown(history, verdicts, control, shown)), lives
+
+
+def keep_beyond(table: Table, history: History, verdicts: Sequence[Verdict]) -> Tuple[Verdict, ...]:
+    """The same verdicts, but what does not fit into one plan stays for the next cleanup."""
+    newest, records = _find_newest(history), _records_of(verdicts)
+    room = store.PlanRoom(RunPlan(RunId(""), CLEANUP, table, (), records=records))
+
+    def takes(effects: Sequence[Effect]) -> bool:
+        return room.take([_plan_unit(table, newest, effect, MOST_UNITS) for effect in effects])
+
+    found = retention.keep_beyond(history, verdicts, takes)
+    going, left = (sum(len(verdict.going) for verdict in some) for some in (found, verdicts))
+    if going < left:
+        log.warning("table=%s step=plan units=%d left=%d reason=%r", table.log_field, going, left - going, retention.BEYOND.what)
+    return found
 
 
 def _find_rescues(
@@ -180,22 +198,36 @@ def plan_cleanup(context: Context, table: Table, history: History, verdicts: Ite
     """What to discard, oldest first, but what is inside a file of another backup after that. Late files may move to live only if live is
     still the unit's and holds the newest run's files.
     """
-    newest: Mapping[str, Effect] = {effect.partition: effect for effect in history.effects}
-    verdicts, holders = tuple(verdicts), retention.find_holders(history)
+    newest, holders = _find_newest(history), retention.find_holders(history)
+    verdicts = tuple(verdicts)
     units: List[PlannedUnit] = []
     for effect in sorted((effect for verdict in verdicts for effect in verdict.going), key=lambda effect: effect.key in holders):
-        values = tuple(quoting.partition_values(effect.partition).values()) if effect.partition else ()
-        unit = Unit(table.full_name, effect.partition, values, absolute(effect.live, table.location), table.storage)
-        last = newest[effect.partition]
-        is_its_own = last.table_id == table_id(table) and last.live == effect.live and lives.get(effect.partition) == unit.live
-        expected = last.after if is_its_own and effect.inside is None else ()
-        place, number = BackupPlace(effect.run, effect.number, effect.place), UnitNumber(len(units) + 1)
-        # A file that a former table left is this one's now: it keeps what is inside.
-        inside = effect.inside if effect.table_id == table_id(table) else None
-        units.append(PlannedUnit(number, unit, effect.before, (), place, expected, inside=inside))
-    records = tuple(verdict.backup.directory for verdict in verdicts if verdict.record_goes)
+        unit = _plan_unit(table, newest, effect, len(units) + 1)
+        units.append(unit if lives.get(effect.partition) == unit.live else replace(unit, expected=()))
     discard = context.settings_for(table.full_name).discard
+    records = _records_of(verdicts)
     return RunPlan(context.run, CLEANUP, table, tuple(units), discard=discard, records=records, run_key=context.run_key)
+
+
+def _find_newest(history: History) -> Mapping[str, Effect]:
+    return {effect.partition: effect for effect in history.effects}
+
+
+def _records_of(verdicts: Iterable[Verdict]) -> Tuple[str, ...]:
+    return tuple(verdict.backup.directory for verdict in verdicts if verdict.record_goes)
+
+
+def _plan_unit(table: Table, newest: Mapping[str, Effect], effect: Effect, number: int) -> PlannedUnit:
+    """With what live must hold for late files to go there, if it is this unit's by its log."""
+    values = tuple(quoting.partition_values(effect.partition).values()) if effect.partition else ()
+    unit = Unit(table.full_name, effect.partition, values, absolute(effect.live, table.location), table.storage)
+    last = newest[effect.partition]
+    is_its_own = last.table_id == table_id(table) and last.live == effect.live
+    expected = last.after if is_its_own and effect.inside is None else ()
+    # A file that a former table left is this one's now: it keeps what is inside.
+    inside = effect.inside if effect.table_id == table_id(table) else None
+    place = BackupPlace(effect.run, effect.number, effect.place)
+    return PlannedUnit(UnitNumber(number), unit, effect.before, (), place, expected, inside=inside)
 
 
 def parameters_of(settings: Settings, plan: RunPlan) -> Dict[str, object]:

@@ -306,7 +306,8 @@ def _judge(records: _Records) -> Tuple[Verdict, ...]:
     verdicts = retention.judge_backups(records.history, records.settings, records.cluster.clock.now_ms())
     if all(verdict.keep for verdict in verdicts):
         return verdicts
-    return retention.keep_shown(records.history, verdicts, records.control, records.ask_lives())
+    verdicts = retention.keep_shown(records.history, verdicts, records.control, records.ask_lives())
+    return cleanup.keep_beyond(records.table, records.history, verdicts)
 
 
 def _stays(orphan: Orphan, why: str) -> Orphan:

@@ -21,7 +21,7 @@ class Move(Enum):
     DECIDE = "stopped in the gap: look at what left live, then bring the new files in or put the old ones back"
     FINISH = "exchanged: carry over, verify, record"
     OVERWRITTEN = "exchanged and overwritten since: record only"
-    PUT_BACK = "the new files were given up by a recovery that was killed: put the old ones back"
+    PUT_BACK = "the new files have no room, or were given up by a recovery that was killed: put the old ones back"
 
 
 def next_move(left: bool, incoming: bool, holds: bool) -> Move:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.config.settings import VERIFIED, Settings
@@ -359,6 +359,61 @@ def keep_shown(history: History, verdicts: Sequence[Verdict], control: ControlPa
         why_stay[effect.key] = why_shown(shown[effect.place]) if effect.place in shown else None
     _keep_what_others_need(history, why_stay)
     return tuple(_keep_also(verdict, why_stay) for verdict in verdicts)
+
+
+BEYOND = Reason(Code.BEYOND_ONE_CLEANUP, "no more fits into the plan of one cleanup: the next one takes it", "run cleanup again")
+
+
+def keep_beyond(history: History, verdicts: Sequence[Verdict], takes: Callable[[Sequence[Effect]], bool]) -> Tuple[Verdict, ...]:
+    """The same verdicts, but what is beyond one cleanup stays for the next one: the oldest go, and never a part of what only goes together.
+
+    `takes` takes such a set, or answers that there is no room for it.
+    """
+    why_stay: Dict[UnitKey, Optional[Reason]] = {effect.key: why for verdict in verdicts for effect, why in verdict.staying}
+    beyond: Set[str] = set()
+    for partition, effects in _find_sets(history, [effect for verdict in verdicts for effect in verdict.going]):
+        if partition in beyond or not takes(effects):
+            # The newer ones of a unit do not go before the older ones.
+            beyond.add(partition)
+            why_stay.update({effect.key: BEYOND for effect in effects})
+        else:
+            why_stay.update({effect.key: None for effect in effects})
+    if not beyond:
+        return tuple(verdicts)
+    _keep_what_others_need(history, why_stay)
+    return tuple(_keep_also(verdict, why_stay) for verdict in verdicts)
+
+
+def _find_sets(history: History, going: Sequence[Effect]) -> List[Tuple[str, List[Effect]]]:
+    """What of a unit only goes together, with the unit's name, the oldest first: the backups of one run, and from one that lies inside a
+    file up to the one that has this file, if the file left live.
+
+    A partition that was renamed in between has one of its names.
+    """
+    holders, same_as = find_holders(history), {}  # type: Mapping[UnitKey, Effect], Dict[str, str]
+
+    def name_of(effect: Effect) -> str:
+        name = effect.partition
+        while name in same_as:
+            name = same_as[name]
+        return name
+
+    for effect in (effect for effect in going if effect.key in holders):
+        own, other = name_of(effect), name_of(holders[effect.key])
+        if own != other:
+            same_as[own] = other
+    sets: List[Tuple[str, List[Effect]]] = []
+    # By unit, its newest set, and the version that this one reaches to.
+    newest: Dict[str, Tuple[List[Effect], int]] = {}
+    for effect in sorted(going, key=lambda effect: (effect.version, effect.number)):
+        name, last = name_of(effect), max(effect.version, holders[effect.key].version if effect.key in holders else 0)
+        effects, until = newest.get(name, ([], -1))
+        if effect.version > until:
+            effects = []
+            sets.append((name, effects))
+        effects.append(effect)
+        newest[name] = effects, max(until, last)
+    return sets
 
 
 def _keep_also(verdict: Verdict, why_stay: Mapping[UnitKey, Optional[Reason]]) -> Verdict:

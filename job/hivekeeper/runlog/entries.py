@@ -167,10 +167,10 @@ _BYTES_OF_ACTION = 320
 
 def longest_entry(plan: RunPlan) -> int:
     """An upper estimate of the bytes in this run's entry, assuming that each of its units is exchanged."""
-    return sum(_longest_unit(unit) for unit in plan.units)
+    return sum(longest_unit(unit) for unit in plan.units)
 
 
-def _longest_unit(unit: PlannedUnit) -> int:
+def longest_unit(unit: PlannedUnit) -> int:
     values = sum(len(value.encode()) for value in unit.unit.values)
     each = _BYTES_OF_ACTION + len(unit.name.encode()) + len(unit.live.encode()) + values
     return sum(each + 2 * len(file.name.encode()) for files in (unit.manifest, unit.expected) for file in files)

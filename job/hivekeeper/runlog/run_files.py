@@ -204,9 +204,13 @@ def plan_pieces(plan: RunPlan, created_ms: int) -> Iterator[str]:
         "units": len(plan.units),
     }
     yield json.dumps(run, ensure_ascii=False) + "\n"
-    for unit in plan.units:
-        known = {"join": join_to_dict(unit.join), "inside": inside_to_dict(unit.inside)} if joins else {}
-        yield json.dumps({**_unit_to_dict(unit, plan.table.location), **known}, ensure_ascii=False) + "\n"
+    yield from (unit_piece(unit, plan.table.location, joins) for unit in plan.units)
+
+
+def unit_piece(unit: PlannedUnit, root: str, joins: bool = True) -> str:
+    """One unit's line of plan.json; `joins`: of a plan with units that are joined, or backups inside files."""
+    known = {"join": join_to_dict(unit.join), "inside": inside_to_dict(unit.inside)} if joins else {}
+    return json.dumps({**_unit_to_dict(unit, root), **known}, ensure_ascii=False) + "\n"
 
 
 def _unit_to_dict(unit: PlannedUnit, root: str) -> Dict[str, Any]:

@@ -16,9 +16,9 @@ from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.ports import Cluster, Files, NoPermission, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code
-from hivekeeper.runlog import checkpoint, orphan_mark, strict
+from hivekeeper.runlog import checkpoint, orphan_mark, run_files, strict
 from hivekeeper.runlog.checkpoint import Checkpoint
-from hivekeeper.runlog.entries import longest_line
+from hivekeeper.runlog.entries import longest_line, longest_unit
 from hivekeeper.runlog.entry_reader import read_entry
 from hivekeeper.runlog.expiry import count_expired
 from hivekeeper.runlog.history import History, LoggedRun, UnitKey, reconcile
@@ -28,11 +28,13 @@ from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.runlog.replay import FileSet, files_at
 from hivekeeper.runlog.run_files import (
     Certificate,
+    PlannedUnit,
     RunPlan,
     certificates_from_lines,
     check_plan,
     plan_from_lines,
     plan_pieces,
+    unit_piece,
     why_not_of_plan,
 )
 from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecord
@@ -397,7 +399,7 @@ def read_mark(cluster: Cluster, control: ControlPaths) -> Optional[Tuple[OrphanM
 
 def why_not_readable(paths: RunPaths, plan: RunPlan, created_ms: int, entry_bytes: int) -> str:
     """Why the plan or the log entry of this run could not be read back; "" if they can. Called before anything is changed."""
-    if sum(len(piece.encode("utf-8", "surrogatepass")) for piece in plan_pieces(plan, created_ms)) > MOST_RECORD_BYTES:
+    if sum(map(_bytes_of, plan_pieces(plan, created_ms))) > MOST_RECORD_BYTES:
         return f"its plan would have more than {MOST_RECORD_BYTES} bytes"
     if entry_bytes > MOST_ENTRY_BYTES:
         return f"its log entry could have more than {MOST_ENTRY_BYTES} bytes"
@@ -408,6 +410,40 @@ def why_not_readable(paths: RunPaths, plan: RunPlan, created_ms: int, entry_byte
         return ""
     except UnreadableRecord as error:
         return str(error)
+
+
+def _bytes_of(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+# Of the first line of a plan: what is not known yet, as the run's key.
+_SPARE_BYTES = 10_000
+
+
+class PlanRoom:
+    """What why_not_readable allows in one run: units are taken as long as they fit. `plan` has none yet, and perhaps no run."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self._root = plan.table.location
+        self._used: Tuple[int, ...] = (0, 0, _SPARE_BYTES + sum(map(_bytes_of, plan_pieces(plan, 0))), 0, longest_line(()))
+
+    def take(self, units: Sequence[PlannedUnit]) -> bool:
+        """Whether there is room for all of them; if not, none is taken."""
+        used = self._used
+        for unit in units:
+            needed = (
+                1,
+                len(unit.manifest) + len(unit.expected),
+                _bytes_of(unit_piece(unit, self._root)),
+                longest_unit(unit),
+                longest_line([unit]) - longest_line(()),
+            )
+            used = tuple(map(sum, zip(used, needed)))
+        most = (run_files.MOST_UNITS, run_files.MOST_FILES, MOST_RECORD_BYTES, MOST_ENTRY_BYTES, strict.MOST_LINE)
+        fits = all(one <= limit for one, limit in zip(used, most))
+        if fits:
+            self._used = used
+        return fits
 
 
 def read_certificates(cluster: Cluster, paths: RunPaths, plan: RunPlan) -> Dict[int, Certificate]:

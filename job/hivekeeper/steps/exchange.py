@@ -12,7 +12,7 @@ from typing import Callable, ContextManager, Iterable, Iterator, Mapping, Option
 
 from hivekeeper.model import FileInfo, Unit
 from hivekeeper.plan.recover import Move, next_move
-from hivekeeper.ports import FilesError, FilesUnavailable, NoPermission
+from hivekeeper.ports import FilesError, FilesUnavailable, NoPermission, NoSpace
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -289,18 +289,19 @@ def _why_aside(exchange: Exchange, files: Sequence[ManifestFile], why: Reason) -
     return Reason(why.code, f"{what}: they are in {place}", places.ADVICE)
 
 
-def _settle(exchange: Exchange, cause: Reason, begun: bool, tries: int = 0) -> UnitResult:
+def _settle(exchange: Exchange, cause: Reason, begun: bool, tries: int = 0, is_full: bool = False) -> UnitResult:
+    """`is_full`: a quota between the table's directory and the unit's has no room for the new files. It had some for the old ones."""
     if tries >= MOST_TRIES:
         raise needs_investigation(exchange.run, exchange.unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause.what})")
     picture = exchange.means.picture()
     move = next_move(picture.left, picture.incoming, _holds(exchange, picture))
-    if move is Move.OVERWRITTEN and exchange.was_given_up():
+    if (move is Move.DECIDE and is_full) or (move is Move.OVERWRITTEN and exchange.was_given_up()):
         move = Move.PUT_BACK
     try:
         return _take(exchange, move, picture, cause, begun)
     except FilesError as error:
         require_answers(error, tries + 1)
-        return _settle(exchange, Reason(Code.CALL_FAILED, str(error)), begun, tries + 1)
+        return _settle(exchange, Reason(Code.CALL_FAILED, str(error)), begun, tries + 1, is_full or isinstance(error, NoSpace))
 
 
 def _holds(exchange: Exchange, picture: Picture) -> bool:

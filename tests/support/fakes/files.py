@@ -176,6 +176,7 @@ class Namespace:
         if parts(target)[: len(parts(source))] == parts(source):
             raise FilesUnavailable(f"{target}: lies below the source")
         into = self.directory(names.parent(target))
+        self._require_room(source, target)
         self.delete(source)
         self._put(into, names.base(target), node)
 
@@ -248,6 +249,16 @@ class Namespace:
     def _require_names(self, path: str) -> None:
         for quota in self._quotas_above(path):
             if quota.names_left == 0:
+                raise NoSpace(f"the quota of {quota.path} is exceeded")
+
+    def _require_room(self, source: str, target: str) -> None:
+        """As FSDirRenameOp.verifyQuotaForRename: by the quotas above the target that are not above the source, too."""
+        quotas = [quota for quota in self._quotas_above(target) if not source.startswith(quota.path + "/")]
+        moved = [self.find(source), *(node for _, node in self.walk(source))] if quotas else []
+        disk = sum(node.length for node in moved if node is not None) * COPIES
+        for quota in quotas:
+            has_names = quota.names_left is None or len(moved) <= quota.names_left
+            if not has_names or (quota.disk_left is not None and disk > quota.disk_left):
                 raise NoSpace(f"the quota of {quota.path} is exceeded")
 
     def _quotas_above(self, path: str) -> List[Quota]:

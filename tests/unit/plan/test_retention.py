@@ -429,6 +429,27 @@ def test_what_a_rollback_to_a_backup_that_stays_needs_is_there_as_long_as_it_was
                 assert effect.key not in stays or not newer <= there or newer <= stays
 
 
+@given(logs(), st.integers(0, 4))
+def test_what_is_left_for_the_next_cleanup_keeps_its_rollbacks(history, most):
+    left = [most]
+
+    def takes(effects):
+        left[0] -= len(effects)
+        return left[0] >= 0
+
+    verdicts = judge(history, NO_FLOOR)
+    limited = retention.keep_beyond(history, verdicts, takes)
+    goes, may_go = ({effect.key for verdict in some for effect in verdict.going} for some in (limited, verdicts))
+    assert goes <= may_go
+    assert len(goes) <= most
+    there = {effect.key for effect in history.standing}
+    for stack in retention.read_stacks(history, history.table_id).values():
+        for effects in (stack.done, stack.undone):
+            for index, effect in enumerate(effects):
+                newer = {one.key for one in effects[index:]}
+                assert effect.key in goes or not newer <= there or not newer & goes
+
+
 # ---- what the log says there is
 
 
