@@ -452,10 +452,10 @@ class Metastore(Protocol):
     def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
         """Create the external table `name` (database.table) with the definition of another table and, of its partitions, the named ones.
 
-        The table and all partitions lie at `location`, which must exist, until they are pointed elsewhere: the metastore makes the directory
-        of whatever it is given as new. `parameters` override the table's own. external.table.purge and discover.partitions are false, a SerDe
-        `path` property that Spark set follows the location. No data is read, moved or created. Raises MetastoreRefused if the name is taken;
-        a partition that has gone meanwhile is left out.
+        The table and all partitions lie at `location`, which must exist, until they are pointed elsewhere: the metastore makes the
+        directory of whatever it is given as new. `parameters` override the table's own. external.table.purge and discover.partitions are
+        false, a SerDe `path` property that Spark set follows the location. No data is read, moved or created. Raises MetastoreRefused if
+        the name is taken; a partition that has gone meanwhile is left out.
         """
 
     def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:

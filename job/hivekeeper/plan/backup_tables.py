@@ -71,7 +71,7 @@ def compare(showing: Showing, shown: Mapping[str, str]) -> Tuple[Dict[str, str],
 
 
 def find_blank(showing: Showing, shown: Mapping[str, str], control_top: str) -> List[str]:
-    """The units that the table of a record shows where it was made, and should show in live: a run could neither point it there nor drop it."""
+    """The units that the table of a record shows where it was made, not in live: the run could neither point it there nor drop it."""
     blank = [name for name, place in shown.items() if is_inside(place, control_top) and names.base(place) == "backup_table"]
     return sorted({*blank}.difference(showing.places, showing.gone)) if showing.is_record else []
 

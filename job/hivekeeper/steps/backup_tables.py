@@ -66,8 +66,8 @@ def _definition(table: Table) -> Tuple[object, ...]:
 
 
 def make_table(run: Run, plan: RunPlan) -> str:
-    """Create the plan's own backup table; returns its name, "" if there is none. That of a record shows the live files of the units, any other
-    one none of them until they are swapped.
+    """Create the plan's own backup table; returns its name, "" if there is none. That of a record shows the live files of the units, any
+    other one no files before they are swapped.
 
     All is made at a directory of the run's own and pointed elsewhere from there, which makes no directory: one of live may be away for a
     moment, and who renames another one to its place would find it there.
@@ -80,7 +80,8 @@ def make_table(run: Run, plan: RunPlan) -> str:
     # Else the log would call the table of somebody who has guessed the name ours.
     if not _attempt(run.table, "make", plan.backup_table, partial(_require_free, run.cluster, plan.backup_table)):
         return ""
-    shown, metastore, marks = run.paths.state("backup_table"), run.cluster.metastore, names.backup_marks(plan.backup_table, run.table.full_name)
+    shown, metastore = run.paths.state("backup_table"), run.cluster.metastore
+    marks = names.backup_marks(plan.backup_table, run.table.full_name)
 
     def create() -> None:
         # A table that a run makes after it was taken over is in no log, and nobody drops it.

@@ -1,5 +1,5 @@
 """A loader replaces the whole directory of a table, or of a partition: it deletes it, and renames a new one to its place
-(FileSystem.rename, as `hdfs dfs -mv`), which goes *into* a directory that is there. Who makes the missing one again in between hides all rows.
+(FileSystem.rename, as `hdfs dfs -mv`), which goes *into* a directory that is there. Who makes the missing one again in between hides rows.
 """
 
 import pytest
@@ -78,7 +78,7 @@ def test_nor_a_directory_that_never_was_where_whoever_may_alter_a_table_has_set_
 @pytest.mark.parametrize("command", ["backup", "compact"])
 @pytest.mark.parametrize("by", [(), ("dt",)])
 def test_nor_is_the_directory_of_a_unit_made_for_a_backup_table(command, by):
-    """By the metastore, which makes the directory of each table and partition that it is given (HMSHandler.createLocationForAddedPartition)."""
+    """By the metastore, which makes that of each table and partition that it is given (HMSHandler.createLocationForAddedPartition)."""
     desk = make_desk(by)
     unit = "/dt=1" if by else ""
     seen = delete_before(desk, "make_backup_table ", f"{ROOT}{unit}")
@@ -93,7 +93,7 @@ def test_a_backup_of_a_table_whose_units_are_all_away_records_nothing(by):
     desk.backup()
     desk.world.files.writer.delete(desk.live("dt=1" if by else ""))
     result = desk.backup()
-    assert (result.code, result.tables[0].run, len(desk.runs)) == (Exit.DONE, None, 1)
+    assert (result.code, result.tables[0].run, len(desk.log().runs)) == (Exit.DONE, None, 1)
 
 
 # ---- the table of a record is made at an empty directory first
@@ -106,7 +106,7 @@ def shown(desk):
     return {name: partitions[name] if table.partitioned else [table.location] for name, table in tables.items()}
 
 
-@pytest.mark.parametrize("error", [MetastoreUnavailable("timeout"), MetastoreRefused("no right to this URI")], ids=["unavailable", "refused"])
+@pytest.mark.parametrize("error", [MetastoreUnavailable("timeout"), MetastoreRefused("no right to this URI")], ids=["lost", "refused"])
 @pytest.mark.parametrize("by", [(), ("dt",)])
 def test_a_table_of_a_record_that_cannot_be_pointed_at_live_is_dropped(by, error):
     desk = make_desk(by)
