@@ -56,7 +56,7 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
 
 
 def _is_away(cluster: Cluster, observed: ObservedTable) -> bool:
-    """Whether neither the table's directory nor that of a unit is there: there is nothing to record, and somebody may be about to make it."""
+    """Whether there is nothing to record: neither the table's directory, which somebody may be about to make, nor that of a unit."""
     return not any(one.snapshot.exists for one in observed.units) and cluster.files.stat(observed.table.location) is None
 
 

@@ -38,7 +38,7 @@ public class Directories {
   public void makeInside(String text) throws IOException {
     Place around = Place.of(conf, new Path(text).getParent().toString());
     around.requireReal();
-    Path path = new Path(around.real, new Path(text).getName());
+    Path path = Path.mergePaths(around.real, new Path("/" + new Path(text).getName()));
     if (around.isLocal()) {
       LocalFiles.makeDirectory(LocalFiles.path(path), false);
     } else if (!around.hdfs().mkdir(path, OWNER_ONLY)) {
