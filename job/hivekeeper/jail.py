@@ -303,10 +303,10 @@ class JailedMetastore:
         self.jail.require(partition.location)
         return self.inner.add_partition(table, partition)
 
-    def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
+    def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
         self.jail.require_table(table.full_name)
-        self._require_backup(name, parameters, [location, *places.values()])
-        self.inner.make_backup_table(table, name, location, parameters, places)
+        self._require_backup(name, parameters, [location])
+        self.inner.make_backup_table(table, name, location, parameters, partitions)
 
     def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
         self._require_backup(name, parameters, places.values())

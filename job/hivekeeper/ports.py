@@ -296,7 +296,8 @@ class Files(Protocol):
 
     def hold(self, path: str, holder: str) -> Lock:
         """Take the lock file and keep it; creates it and its parent, if missing, for this user alone. Raises LockHeld, and Refused on file
-        systems without a lock that dies with its holder, and on this machine's own if the cluster's is another.
+        systems without a lock that dies with its holder, and on this machine's own if the cluster's is another; SourceMissing if the
+        directory around the parent is missing, which is somebody else's to make.
 
         Never breaks a living holder's lock.
         """
@@ -448,17 +449,17 @@ class Metastore(Protocol):
     def add_partition(self, table: Table, partition: Partition) -> bool:
         """Put a dropped partition back from the record; creates its directory if missing. Returns False if the partition exists."""
 
-    def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
-        """Create the external table `name` (database.table) with the definition of another table, over files elsewhere.
+    def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
+        """Create the external table `name` (database.table) with the definition of another table and, of its partitions, the named ones.
 
-        `places` maps partition names to the directories of their files; for an unpartitioned table it maps "" to its directory,
-        and `location` is not used. `parameters` override the table's own. external.table.purge and discover.partitions are
-        false, a SerDe `path` property that Spark set follows the location. No data is read, moved or created. Raises
-        MetastoreRefused if the name is taken; a partition that has gone meanwhile is left out.
+        The table and all partitions lie at `location`, which must exist, until they are pointed elsewhere: the metastore makes the
+        directory of whatever it is given as new. `parameters` override the table's own. external.table.purge and discover.partitions are
+        false, a SerDe `path` property that Spark set follows the location. No data is read, moved or created. Raises MetastoreRefused if
+        the name is taken; a partition that has gone meanwhile is left out.
         """
 
     def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
-        """Point partitions ("" for an unpartitioned table) of a backup table at other directories, in bulk.
+        """Point partitions ("" for an unpartitioned table) of a backup table at other directories, in bulk. Makes none of these.
 
         Does nothing if the table is gone, lacks any of `parameters`, or is not external or such that its files go with it, nor for
         partitions that it does not have.

@@ -1227,6 +1227,21 @@ def test_of_two_committers_at_once_exactly_one_gets_the_number(files_world):
 # ---- the lock
 
 
+def test_a_lock_makes_its_directory_and_none_around_it(files_world):
+    """That may be away for a moment: a rename of another one to its place would go into it (FileSystem.rename)."""
+    table = files_world.path("away")
+    with pytest.raises(SourceMissing):
+        files_world.files.hold(f"{table}/c/lock", "us")
+    assert files_world.files.stat(table) is None
+    files_world.writer.make_directory(table)
+    files_world.files.hold(f"{table}/c/lock", "us").release()
+    made = files_world.files.stat(f"{table}/c")
+    assert made is not None
+    assert made.mode == 0o700
+    # It may be there already, of an earlier run.
+    files_world.files.hold(f"{table}/c/lock", "us").release()
+
+
 def test_a_held_lock_is_refused_to_others_and_to_its_own_holder(files_world):
     lock = files_world.files.hold(files_world.path("c", "lock"), "run one\non host")
     for client in (files_world.another_client(), files_world.files):

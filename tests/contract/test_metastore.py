@@ -125,6 +125,9 @@ class FakeWorld:
     def add_file(self, location: str) -> None:
         self.files.writer.add(location, "rows")
 
+    def delete(self, location: str) -> None:
+        self.files.writer.delete(location)
+
     def listing(self) -> Any:
         return [(found.path, found.mtime_ms) for found in self.files.tree(self.root)]
 
@@ -245,6 +248,9 @@ class RealWorld:
 
     def add_file(self, location: str) -> None:
         self.storage.write(location, b"rows")
+
+    def delete(self, location: str) -> None:
+        self.storage.delete(location)
 
     def listing(self) -> Any:
         return self.storage.tree(self.root)
@@ -747,7 +753,8 @@ def shown_by(world: Any, name: str) -> Dict[str, str]:
 
 def make_backup(world: Any, table: Table, places: Mapping[str, str], name: str = "") -> str:
     name = name or backup_of(world)
-    world.metastore.make_backup_table(table, name, place(world, 0, "backup_table"), MARKS, places)
+    world.metastore.make_backup_table(table, name, place(world, 0, "backup_table"), MARKS, list(places))
+    world.metastore.point_backup_table(name, MARKS, places)
     return name
 
 
@@ -791,6 +798,29 @@ def test_a_backup_table_has_the_definition_of_its_table_and_shows_the_places_giv
     assert find(world, table.full_name) == stored
 
 
+def test_a_backup_table_shows_nothing_before_it_is_pointed(world):
+    table = world.add_table("events")
+    add_partitions(world, table, ["a", "b"])
+    world.metastore.make_backup_table(table, backup_of(world), place(world, 0, "backup_table"), MARKS, ["dt=a"])
+    assert shown_by(world, backup_of(world)) == {"dt=a": place(world, 0, "backup_table")}
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_no_directory_is_made_again_that_a_backup_table_is_to_show(world, partitioned):
+    """A loader that replaces it may have deleted it, and would move the new one into it (FileSystem.rename)."""
+    table = world.add_table("events", partitioned)
+    if partitioned:
+        add_partitions(world, table, ["a", "b"])
+    lives = shown_by(world, table.full_name)
+    world.delete(table.location)
+    made, name = f"{world.root}/made", backup_of(world)
+    world.add_file(f"{made}/f")
+    world.metastore.make_backup_table(table, name, made, MARKS, list(lives))
+    world.metastore.point_backup_table(name, MARKS, lives)
+    assert shown_by(world, name) == lives
+    assert not world.exists(table.location)
+
+
 def test_a_backup_table_of_an_unpartitioned_table_lies_at_the_place_itself(world):
     table = world.add_table("plain", partitioned=False)
     world.set_parameters(table, "", {**STATS, **OF_OTHERS, **SIZES, **OF_SPARK, "EXTERNAL": "TRUE"})
@@ -798,7 +828,7 @@ def test_a_backup_table_of_an_unpartitioned_table_lies_at_the_place_itself(world
     found = find(world, name)
     assert (found.kind, found.location) == ("EXTERNAL_TABLE", place(world, 1))
     assert without_time(found.parameters) == {**OF_A_BACKUP, **SIZES}
-    assert not world.exists(place(world, 0, "backup_table"))
+    assert not world.exists(place(world, 1))
 
 
 def test_a_backup_table_follows_its_units_by_any_partition_value_and_lets_go_of_them(world):
@@ -951,12 +981,12 @@ def test_no_backup_table_is_made_of_a_table_that_is_gone(world):
     assert find(world, backup_of(world)) is None
 
 
-def test_a_backup_table_whose_partitions_are_refused_is_not_left_behind(world):
+def test_a_backup_table_that_can_lie_nowhere_is_not_left_behind(world):
     table = world.add_table("events")
     add_partitions(world, table, ["a"])
-    world.add_file(place(world, 1))
+    world.add_file(place(world, 0, "backup_table"))
     with pytest.raises(MetastoreRefused):
-        make_backup(world, table, {"dt=a": f"{place(world, 1)}/below a file"})
+        world.metastore.make_backup_table(table, backup_of(world), f"{place(world, 0, 'backup_table')}/below a file", MARKS, ["dt=a"])
     assert find(world, backup_of(world)) is None
 
 

@@ -67,7 +67,8 @@ class World:
     def make_backup(self):
         shown = self.paths.state("backup_table")
         self.storage.make_directory(shown)
-        self.metastore.make_backup_table(self.table, self.backup, shown, MARKS, self.lives())
+        self.metastore.make_backup_table(self.table, self.backup, shown, MARKS, list(self.lives()))
+        self.metastore.point_backup_table(self.backup, MARKS, self.lives())
 
     def swap(self, text):
         """Retire every live directory as a swap does, then write different rows there."""

@@ -266,7 +266,8 @@ class HadoopFiles:
         Other file systems have no lock that dies with its holder, so tables there are refused.
         """
         scheme, directory = self._lockable_scheme(path), names.parent(path)
-        self.make_directory(directory)
+        # Not the one around it, which may be away for a moment: who renames another one to its place would find it there.
+        self._ask_named(self._directories.makeInside, directory)
         line = " ".join(holder.split())
         if scheme == "file":
             return _LocalLock(_local(self.qualify(path)), line)

@@ -42,6 +42,8 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
         return per_table.refused(table, observed.reason, observed)
     if not observed.has_control:
         identity.refuse_left_behind(cluster, observed.table, settings.trusted_owners)
+        if _is_away(cluster, observed):
+            return TableOutcome(table.full_name)
     with hold_settled(cluster, observed.table, observed.control, context.run, settings) as lock:
         observed = observe_table(cluster, observed.table, settings, wanted)
         if observed.reason:
@@ -53,10 +55,15 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
         return _record(cluster, observed, settings, context.run, lock)
 
 
+def _is_away(cluster: Cluster, observed: ObservedTable) -> bool:
+    """Whether there is nothing to record: neither the table's directory, which somebody may be about to make, nor that of a unit."""
+    return not any(one.snapshot.exists for one in observed.units) and cluster.files.stat(observed.table.location) is None
+
+
 def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name: RunId, lock: Lock) -> TableOutcome:
     table = observed.table
     there, refused = _choose(observed)
-    if refused and not there:
+    if not there and observed.units:
         return TableOutcome(table.full_name, units=refused)
     units = tuple(_recorded_unit(UnitNumber(number), judged) for number, judged in enumerate(there, start=1))
     plan = RunPlan(name, BACKUP, table, units, backup_tables.name_table(table, settings, name), name)

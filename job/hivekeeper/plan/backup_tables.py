@@ -70,6 +70,12 @@ def compare(showing: Showing, shown: Mapping[str, str]) -> Tuple[Dict[str, str],
     return point, sorted(others & showing.gone if showing.is_record else others)
 
 
+def find_blank(showing: Showing, shown: Mapping[str, str], control_top: str) -> List[str]:
+    """The units that the table of a record shows where it was made, not in live: the run could neither point it there nor drop it."""
+    blank = [name for name, place in shown.items() if is_inside(place, control_top) and names.base(place) == "backup_table"]
+    return sorted({*blank}.difference(showing.places, showing.gone)) if showing.is_record else []
+
+
 def is_harmless(table: Table) -> bool:
     """Whether no file goes with a table, however it is dropped."""
     purges = table.parameters.get("external.table.purge", "").lower() != "false"

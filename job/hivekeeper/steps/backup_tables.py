@@ -1,4 +1,4 @@
-"""The backup table: a table over a unit's live files that follows them to their backup when the unit is swapped.
+"""The backup table: a table that follows a unit's files to their backup when the unit is swapped; that of a record shows live until then.
 
 A convenience for querying old rows: failing to create or repoint it is a warning, and nothing relies on it. The end of this run and
 of every later one compares it with the log and corrects it.
@@ -22,8 +22,8 @@ from hivekeeper.ports import Cluster, FilesError, MetastoreRefused, MetastoreUna
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult, place_of, table_id
 from hivekeeper.runlog.history import History
-from hivekeeper.runlog.run_files import RunPlan, is_inside
-from hivekeeper.steps.observe import qualify_all
+from hivekeeper.runlog.run_files import BACKUP, RunPlan, is_inside, is_recordable
+from hivekeeper.steps.observe import find_lives, qualify_all
 from hivekeeper.steps.run_directory import Run, require_lock
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,12 @@ def _definition(table: Table) -> Tuple[object, ...]:
 
 
 def make_table(run: Run, plan: RunPlan) -> str:
-    """Create the plan's own backup table over the live files of its units; returns its name, "" if there is none."""
+    """Create the plan's own backup table; returns its name, "" if there is none. That of a record shows the live files of the units, any
+    other one no files before they are swapped.
+
+    All is made at a directory of the run's own and pointed elsewhere from there, which makes no directory: one of live may be away for a
+    moment, and who renames another one to its place would find it there.
+    """
     if not plan.backup_table or plan.record != plan.run:
         return plan.backup_table
     places = {unit.name: unit.live for unit in plan.units if unit.join is None}
@@ -75,17 +80,20 @@ def make_table(run: Run, plan: RunPlan) -> str:
     # Else the log would call the table of somebody who has guessed the name ours.
     if not _attempt(run.table, "make", plan.backup_table, partial(_require_free, run.cluster, plan.backup_table)):
         return ""
-    shown = run.paths.state("backup_table")
+    shown, metastore = run.paths.state("backup_table"), run.cluster.metastore
+    marks = names.backup_marks(plan.backup_table, run.table.full_name)
 
     def create() -> None:
         # A table that a run makes after it was taken over is in no log, and nobody drops it.
         require_lock(run)
         run.files.make_directory(shown)
         run.files.guard({shown: run.rights})
-        marks = names.backup_marks(plan.backup_table, run.table.full_name)
-        run.cluster.metastore.make_backup_table(run.table, plan.backup_table, shown, marks, places)
+        metastore.make_backup_table(run.table, plan.backup_table, shown, marks, list(places))
 
     is_made = _attempt(run.table, "make", plan.backup_table, create) or _may_be_there(run, plan.backup_table)
+    if is_made and plan.operation == BACKUP:
+        point = partial(metastore.point_backup_table, plan.backup_table, marks, places)
+        is_made = _attempt(run.table, "point", plan.backup_table, point) or not drop_table(run, plan.backup_table)
     return plan.backup_table if is_made else ""
 
 
@@ -151,7 +159,7 @@ def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, histor
     for name in showings.keys() & present.keys():
         if is_gone and not all(is_inside(place, control.top) for place in showings[name].places.values()):
             continue
-        _attempt(table, "correct", name, partial(_correct, cluster, table, name, present[name], showings[name]))
+        _attempt(table, "correct", name, partial(_correct, cluster, table, control, name, present[name], showings[name]))
     for name in present.keys() & set(unused):
         _attempt(table, "drop", name, partial(cluster.metastore.drop_backup_table, name, names.backup_marks(name, table.full_name)))
 
@@ -183,7 +191,7 @@ def _find_in(cluster: Cluster, database: str, bases: Sequence[str], found: Dict[
     found.update({one.full_name: one for one in cluster.metastore.tables(database, bases).values()})
 
 
-def _correct(cluster: Cluster, table: Table, name: str, backup_table: Table, wanted: Showing) -> None:
+def _correct(cluster: Cluster, table: Table, control: ControlPaths, name: str, backup_table: Table, wanted: Showing) -> None:
     metastore, marks = cluster.metastore, names.backup_marks(name, table.full_name)
     shown = {"": cluster.files.qualify(backup_table.location)}
     if backup_table.partitioned:
@@ -193,6 +201,10 @@ def _correct(cluster: Cluster, table: Table, name: str, backup_table: Table, wan
         known = [partition for partition in partitions if partition.name in wanted.places]
         shown.update(zip((partition.name for partition in known), qualify_all(cluster.files, backup_table, known)))
     point, trim = backup_tables.compare(wanted, shown)
+    blank = backup_tables.find_blank(wanted, shown, control.top)
+    if blank:
+        lives = find_lives(cluster, table)
+        point.update({unit: lives[unit] for unit in blank if unit in lives and is_recordable(lives[unit], table.location)})
     if point:
         metastore.point_backup_table(name, marks, point)
     if trim:

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Iterator, Sequence
 
+from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Locked, NeedsInvestigation, Refused
 from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.ports import Cluster, Files, FilesError, Lock, LockHeld
+from hivekeeper.ports import Cluster, Files, FilesError, Lock, LockHeld, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.steps import ownership
 from hivekeeper.steps.run_directory import Run
@@ -26,7 +27,8 @@ MOST_HOLDER = 500
 
 @contextmanager
 def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId, settings: Settings) -> Iterator[Lock]:
-    """Keep the table's lock for the body. Raises Locked, and NeedsInvestigation for records that others may have written.
+    """Keep the table's lock for the body. Raises Locked, Refused if the directory around the control directory is gone, and
+    NeedsInvestigation for records that others may have written.
 
     Anyone who may write to the table's root can put another directory there at any moment. So the control directory is checked before the
     lock is taken, to leave no lock in a foreign one, and again with the lock held.
@@ -72,6 +74,14 @@ def _take(cluster: Cluster, table: Table, control: ControlPaths, run: RunId, set
             state="untouched by this run",
             next="wait for it; a killed run's lock ends by itself after about a minute",
         ) from held
+    except SourceMissing as gone:
+        require_no_file(cluster.files, table, control)
+        raise Refused(
+            f"{table.full_name}: its directory is gone: {names.parent(control.top)}",
+            code=Code.DIRECTORY_GONE,
+            state="it was not made again: who removed it may be about to put another one there",
+            next="run again later; if nobody puts one there, find out who removed it",
+        ) from gone
     except FilesError:
         require_no_file(cluster.files, table, control)
         raise

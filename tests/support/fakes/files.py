@@ -799,6 +799,7 @@ class FakeFiles:
     def _hold(self, path: str, line: str) -> FakeLock:
         node = self.namespace.find(path)
         if node is None:
+            self.namespace.directory(names.parent(names.parent(path)))
             self._make_directory(names.parent(path))
             node = self._own(self.namespace.create(path, "", 0), OWNER_ONLY)
         if node.is_open:

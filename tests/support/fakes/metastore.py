@@ -138,11 +138,11 @@ class FakeMetastore:
         added: bool = self._change("add_partition", f"{table.full_name}/{partition.name}", lambda: self._add_partition(table, partition))
         return added
 
-    def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
-        self._change("make_backup_table", name, lambda: self._make_backup_table(table, name, places.get("", location), parameters))
+    def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
+        self._change("make_backup_table", name, lambda: self._make_backup_table(table, name, location, parameters))
         if table.partitioned:
             try:
-                self._change("make_backup_table.partitions", name, lambda: self._add_places(table, name, places))
+                self._change("make_backup_table.partitions", name, lambda: self._copy_partitions(table, name, location, partitions))
             except MetastoreUnavailable:
                 if name in self.catalog.tables:
                     self.catalog.drop_table(name)
@@ -300,14 +300,12 @@ class FakeMetastore:
         )
         self.catalog.add_table(made)
 
-    def _add_places(self, table: Table, name: str, places: Mapping[str, str]) -> None:
+    def _copy_partitions(self, table: Table, name: str, place: str, partitions: Sequence[str]) -> None:
         if name not in self.catalog.tables:
             raise MetastoreRefused(f"{name} table not found")
         stored = self._partitions(table)
-        moved = [_partition_at(stored[one], place) for one, place in places.items() if one in stored]
-        for partition in moved:
-            self._make_place(partition.location)
-        for partition in moved:
+        for partition in [_partition_at(stored[one], place) for one in partitions if one in stored]:
+            self._make_place(place)
             parameters = _without_row_statistics(partition.parameters)
             self.catalog.add_partition(name, dataclasses.replace(partition, parameters=parameters))
 

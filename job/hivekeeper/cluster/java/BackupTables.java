@@ -15,8 +15,7 @@ import org.apache.hadoop.hive.metastore.api.Table;
 /**
  * External tables with the definition of another table, over files elsewhere. Touches no file.
  *
- * `places` is {partition name, or "" for an unpartitioned table: location}. A table that lacks any of `parameters`, or whose files
- * may go with it, is not ours.
+ * A table that lacks any of `parameters`, or whose files may go with it, is not ours.
  */
 public class BackupTables {
   // Not copied to a backup table: statistics that only the table's own writers keep right, and properties that let others delete files.
@@ -32,21 +31,24 @@ public class BackupTables {
     this.connection = connection;
   }
 
-  /** The server creates a missing directory, and lists one whose file count and size are not given; nothing else. */
-  public void make(String database, String name, String ofDatabase, String of, String location, String parameters, String places)
+  /**
+   * The table and the named partitions, all at one location, which exists: the server makes the directory of a new table or partition if it is
+   * missing (and removes it again if the request fails), though somebody may be about to rename another one to that place. It lists one whose
+   * file count and size are not given; nothing else.
+   */
+  public void make(String database, String name, String ofDatabase, String of, String location, String parameters, String partitions)
       throws Exception {
     Table source = connection.client.getTable(ofDatabase, of);
-    Map<String, Object> wanted = Json.readMap(places);
     Table made = source.deepCopy();
     made.setDbName(database);
     made.setTableName(name);
     made.setTableType(TableType.EXTERNAL_TABLE.toString());
     made.setCreateTime(0);
     made.setParameters(parametersLike(source, Json.readMap(parameters)));
-    move(made.getSd(), wanted.containsKey("") ? (String) wanted.get("") : location);
+    move(made.getSd(), location);
     connection.client.createTable(made);
     try {
-      addPartitions(source, made, wanted);
+      addPartitions(source, made, Json.readStrings(partitions));
     } catch (Exception failed) {
       dropQuietly(database, name);
       throw failed;
@@ -83,16 +85,15 @@ public class BackupTables {
     return found;
   }
 
-  private void addPartitions(Table source, Table made, Map<String, Object> places) throws Exception {
-    for (List<String> batch : batches(source, places.keySet())) {
+  private void addPartitions(Table source, Table made, List<String> names) throws Exception {
+    for (List<String> batch : batches(source, names)) {
       List<Partition> added = new ArrayList<Partition>();
-      for (Map.Entry<String, Partition> entry : connection.partitions(source, batch).entrySet()) {
-        Partition partition = (Partition) entry.getValue();
+      for (Partition partition : connection.partitions(source, batch).values()) {
         partition.setDbName(made.getDbName());
         partition.setTableName(made.getTableName());
         partition.setCreateTime(0);
         partition.setParameters(withoutStatistics(partition.getParameters()));
-        move(partition.getSd(), (String) places.get(entry.getKey()));
+        move(partition.getSd(), made.getSd().getLocation());
         added.add(partition);
       }
       if (!added.isEmpty()) connection.client.add_partitions(added, true, false);
@@ -127,7 +128,10 @@ public class BackupTables {
     }
   }
 
-  /** Points partitions, or the table, at other directories; those already pointing there are left unchanged. */
+  /**
+   * Points partitions, or the table, at other directories; those already pointing there are left unchanged. `places` is {partition name, or ""
+   * for an unpartitioned table: location}. The server makes none of these.
+   */
   public void point(String database, String name, String parameters, String places) throws Exception {
     Table table = find(database, name, parameters);
     if (table == null) return;

@@ -28,10 +28,22 @@ public class Directories {
     Path path = new Path(text);
     FileSystem fs = path.getFileSystem(conf);
     if (LocalFiles.holds(fs)) {
-      LocalFiles.makeDirectory(LocalFiles.path(fs.makeQualified(path)));
+      LocalFiles.makeDirectory(LocalFiles.path(fs.makeQualified(path)), true);
       return;
     }
     if (!fs.mkdirs(path, OWNER_ONLY)) throw new IOException(text + ": the directory could not be made");
+  }
+
+  /** The same in a directory that exists. */
+  public void makeInside(String text) throws IOException {
+    Place around = Place.of(conf, new Path(text).getParent().toString());
+    around.requireReal();
+    Path path = Path.mergePaths(around.real, new Path("/" + new Path(text).getName()));
+    if (around.isLocal()) {
+      LocalFiles.makeDirectory(LocalFiles.path(path), false);
+    } else if (!around.hdfs().mkdir(path, OWNER_ONLY)) {
+      throw new IOException(text + ": the directory could not be made");
+    }
   }
 
   /** False if it is not empty or does not exist. */

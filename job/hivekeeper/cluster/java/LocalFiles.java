@@ -147,11 +147,14 @@ class LocalFiles {
     }
   }
 
-  /** For this user alone from the moment it exists; parents too. */
-  static void makeDirectory(java.nio.file.Path path) throws IOException {
+  /** For this user alone from the moment it exists; missing parents too, or only in one that exists. */
+  static void makeDirectory(java.nio.file.Path path, boolean parentsToo) throws IOException {
+    FileAttribute[] ownerOnly = {PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"))};
     try {
-      Files.createDirectories(path, new FileAttribute[] {PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"))});
-    } catch (java.nio.file.FileAlreadyExistsException file) {
+      if (parentsToo) Files.createDirectories(path, ownerOnly);
+      else Files.createDirectory(path, ownerOnly);
+    } catch (java.nio.file.FileAlreadyExistsException present) {
+      if (Files.isDirectory(path, FOLLOW)) return;
       throw new FileAlreadyExistsException(path + ": exists and is not a directory");
     } catch (AccessDeniedException denied) {
       throw new AccessControlException(path + ": permission denied");

@@ -51,7 +51,7 @@ class OwnTrash {
 
   /** For this user alone, whatever the parent's default ACL says. */
   private static void make(Place there) throws IOException {
-    if (there.isLocal()) LocalFiles.makeDirectory(LocalFiles.path(there.real));
+    if (there.isLocal()) LocalFiles.makeDirectory(LocalFiles.path(there.real), true);
     else if (!there.fs.mkdirs(there.real, Directories.OWNER_ONLY)) throw new IOException(there.path + ": the directory could not be made");
   }
 
