@@ -727,8 +727,12 @@ class Cluster:
     spent: Dict[str, float] = field(default_factory=dict, repr=False, compare=False)
     # Interrupted runs of the current table that were settled: each run, and the number of its units by outcome (commands/open_table.py).
     recovered: List[Any] = field(default_factory=list, repr=False, compare=False)
-    # Control directories that belong to no table, by the directory that they lie in. A command looks for them once, not for each table.
-    orphans: Dict[Tuple[str, FrozenSet[str]], Optional[Tuple[str, ...]]] = field(default_factory=dict, repr=False, compare=False)
+    # Control directories and the tables at their homes, by the directory that they lie in. A command looks for them once, not for each
+    # table; and when it asked for the names of a database's tables, and which they were (steps/identity.py).
+    orphans: Dict[Tuple[str, FrozenSet[str]], Optional[Mapping[str, Sequence[str]]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    names_there: Dict[str, Tuple[float, FrozenSet[str]]] = field(default_factory=dict, repr=False, compare=False)
     # The seconds in which the tables were created that their records are about, by directory and by whose records are read.
     orphan_seconds: Dict[Tuple[str, FrozenSet[str]], FrozenSet[int]] = field(default_factory=dict, repr=False, compare=False)
     beside: Beside = field(default_factory=Beside, repr=False, compare=False)

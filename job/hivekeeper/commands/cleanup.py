@@ -152,7 +152,7 @@ def _why_keep_former(
     if former and cluster.clock.now_ms() - table.create_time * 1000 < settings.min_age_ms:
         since = f"{table.full_name}, which lies in its place, was created less than min_age ({write_duration(settings.min_age_ms)}) ago"
         return {one: Reason(Code.TOO_YOUNG, since) for one in former}
-    found = {one: rules.why_perhaps_there([one], census.tables()) for one in former}
+    found = {one: census.why_perhaps_there([one]) for one in former}
     return {one: replace(kept[one], what=f"{kept[one].what}, and {why}", next=BY_HAND) for one, why in found.items() if why}
 
 

@@ -116,7 +116,7 @@ def _describe(cluster: Cluster, census: Census, table: Table, control: ControlPa
 def _refuse_log_of_other(census: Census, table: Table, history: History) -> None:
     """Raise Refused if the log is also about another table, which may only have been renamed or moved away: it needs its records."""
     others = rules.ids_of(history) - {table_id(table), ""}
-    why = rules.why_perhaps_there(others, census.tables()) if others else ""
+    why = census.why_perhaps_there(others) if others else ""
     if why:
         what = f"its log is also about {sorted(rules.names_of(others))[0]}, and {why}"
         raise _needed(table, what, "find out what became of that table, and whether it needs these records")

@@ -54,6 +54,7 @@ def show_table(context: Context, table: Table, view: View) -> TableOutcome:
     wanted = selection.wanted_names_in(table, context.selection.where)
     history = store.read_history(cluster, control) if control else History()
     name = table.full_name
+    identity.refuse_left_behind(cluster, table, context.settings_for(name).trusted_owners, history)
     if files_of is not None:
         if control is None:
             raise per_table.unknown_run(name, files_of)

@@ -15,6 +15,7 @@ from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import eligibility, own_place
 from hivekeeper.ports import Cluster, FilesError, Lock, MetastoreUnavailable, NoPermission, require_readable
 from hivekeeper.reasons import Code
+from hivekeeper.runlog import store
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps import identity, left_away, orphans, ownership, places, run_directory, table_lock
 from hivekeeper.steps.observe import find_lives, find_overlap, qualify_table
@@ -116,7 +117,9 @@ def settle_unfit(cluster: Cluster, table: Table, run: RunId, settings: Settings)
         # Somebody else runs the commands on this table.
         log.info("table=%s step=find-records failed reason=%r", table.log_field, str(error))
         return
-    if run_directory.find_unfinished(cluster, control):
+    history = store.read_history(cluster, control)
+    identity.refuse_left_behind(cluster, table, settings.trusted_owners, history)
+    if orphans.find_unfinished(cluster, control, history):
         with hold_settled(cluster, table, control, run, settings):
             pass
 
@@ -169,7 +172,7 @@ def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lo
             for one in settle_runs(cluster, table, control, lock, run, every=every):
                 settled.append(one)
                 note_recovered(cluster, one)
-        except (FilesError, MetastoreUnavailable) as error:
+        except (FilesError, MetastoreUnavailable, NeedsInvestigation) as error:
             _refuse_misplaced(table, settled, f"; and then: {error}")
             raise
     _refuse_misplaced(table, settled)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Collection, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Storage, Table
+from hivekeeper.plan import orphans as rules
 from hivekeeper.plan.retention import NamedPlace
 from hivekeeper.ports import Cluster, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.runlog.run_files import is_inside, may_be_inside
@@ -50,6 +51,9 @@ class Census:
     cluster: Cluster
     _tables: Sequence[Table] = ()
     _tables_ms: Optional[float] = None
+    # Those of a second reading.
+    _again: Sequence[Table] = ()
+    _again_ms: Optional[float] = None
     # Databases of which the metastore refuses the tables.
     _closed: Sequence[str] = ()
     _partitions: Sequence[PartitionInside] = field(default_factory=list)
@@ -63,9 +67,23 @@ class Census:
     def tables(self) -> Sequence[Table]:
         """The tables of all databases without what takes room, their locations qualified; at most a minute old."""
         if self._is_old(self._tables_ms, MOST_AGE_OF_TABLES_MS):
-            self._tables = self._read_tables()
+            self._tables, self._closed = self._read_tables(self.cluster.metastore.databases())
             self._tables_ms = self.cluster.clock.monotonic_ms()
         return self._tables
+
+    def why_perhaps_there(self, ids: Collection[str]) -> str:
+        """Why one of these tables may still be there (`plan.orphans`), "" if none is.
+
+        One that is renamed from a database that is read late to one that was read early, or within one after its names were read, is in
+        no answer. So before none counts as there, all are read once more, in the opposite order.
+        """
+        return rules.why_perhaps_there(ids, self.tables()) or rules.why_perhaps_there(ids, self._tables_again())
+
+    def _tables_again(self) -> Sequence[Table]:
+        if self._is_old(self._again_ms, MOST_AGE_OF_TABLES_MS):
+            self._again, _ = self._read_tables(self.cluster.metastore.databases()[::-1])
+            self._again_ms = self.cluster.clock.monotonic_ms()
+        return self._again
 
     def tables_inside(self, top: str, own: Sequence[str]) -> List[NamedPlace]:
         """The directories of all tables below a directory, of which a table may have several; but not of backup tables of `own`. Those of
@@ -98,11 +116,13 @@ class Census:
     def _is_old(self, read_ms: Optional[float], most_ms: int) -> bool:
         return read_ms is None or self.cluster.clock.monotonic_ms() - read_ms > most_ms
 
-    def _read_tables(self) -> List[Table]:
-        """Raises MetastoreRefused if that is all that the metastore does: whoever owns a database can close it, but not those of others."""
+    def _read_tables(self, databases: Iterable[str]) -> Tuple[Sequence[Table], Sequence[str]]:
+        """The tables of these databases, and those that are closed. Raises MetastoreRefused if that is all that the metastore does: whoever
+        owns a database can close it, but not those of others.
+        """
         found: List[Table] = []
         closed: Dict[str, MetastoreRefused] = {}
-        for database in self.cluster.metastore.databases():
+        for database in databases:
             try:
                 found += self._read_database(database)
             except MetastoreRefused as refusal:
@@ -110,8 +130,8 @@ class Census:
                 closed[database] = refusal
         if closed and not found:
             raise next(iter(closed.values()))
-        self._closed = tuple(closed)
-        return found + [Table.without_definition(database, ALL_TABLES, str(refusal)) for database, refusal in closed.items()]
+        found += (Table.without_definition(database, ALL_TABLES, str(refusal)) for database, refusal in closed.items())
+        return found, tuple(closed)
 
     def _read_database(self, database: str) -> List[Table]:
         try:

@@ -120,14 +120,16 @@ def _pin_only_copies(plan: RunPlan, units: Sequence[UnitResult]) -> Optional[Tup
     return (plan.run, True) if is_needed else None
 
 
-def tidy_up(cluster: Cluster, table: Table, control: ControlPaths, is_gone: bool = False, every: bool = False) -> None:
-    """Bring backup tables and the directories of finished runs in line with the log: these keep a backup and its evidence, or go.
+def tidy_up(cluster: Cluster, table: Table, control: ControlPaths, is_gone: bool = False, every: bool = False) -> History:
+    """Bring backup tables and the directories of finished runs in line with the log: these keep a backup and its evidence, or go. Returns
+    the log.
 
     `every`: also of those that earlier runs have left in line, for what others have done to them since.
     """
     history = store.read_history(cluster, control)
     backup_tables.correct_tables(cluster, table, control, history, is_gone)
     sweep_finished(cluster.files, control, history, every or is_gone)
+    return history
 
 
 def sweep_finished(files: Files, control: ControlPaths, history: History, every: bool) -> None:

@@ -6,9 +6,10 @@ same second and no table of that name and time is left. Paths in the records are
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
-from typing import Collection, Dict, FrozenSet, Optional, Tuple
+from typing import Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
@@ -19,7 +20,9 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, known_as
-from hivekeeper.steps import ownership
+from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.steps import orphans, ownership
+from hivekeeper.steps.fitness import MOST_AGE_MS
 
 TRANSLATED = "TRANSLATED_TO_EXTERNAL"
 
@@ -61,7 +64,9 @@ def is_alike(one: Table, other: Table) -> bool:
 
 
 def know_history(cluster: Cluster, table: Table, history: History) -> History:
-    """The log, with entries under a former name of this table given its current one. Raises NeedsInvestigation like is_same."""
+    """The log, with entries under a former name of this table given its current one. Raises NeedsInvestigation like is_same, and like
+    refuse_left_behind.
+    """
     own = table_id(table)
     former: Dict[str, str] = {}
     for known in sorted({run.table_id for run in history.runs} - {own}):
@@ -69,6 +74,7 @@ def know_history(cluster: Cluster, table: Table, history: History) -> History:
         is_former = name and created.isdigit() and name != table.full_name and is_same(cluster, table, name, int(created))
         if is_former and _is_partitioned_alike(table, history, known):
             former[known] = own
+    refuse_left_behind(cluster, table, cluster.trusted_owners, history)
     return known_as(history, former) if former else history
 
 
@@ -81,32 +87,51 @@ def _is_partitioned_alike(table: Table, history: History, known: str) -> bool:
     return all(columns is None or [column.lower() for column in columns] == own for columns in logged)
 
 
-def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str]) -> None:
+def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str], history: Optional[History] = None) -> None:
     """Raise NeedsInvestigation where the control directory of an unpartitioned table lies beside its former directory: Hive moves the
     directory of a managed table that is renamed, and nothing else. Records of others, which anybody may put there, are not believed.
+
+    `history`: the log at the table's place, None without a control directory. With an entry about this table, all its records are there,
+    and nothing is asked. Else it is that of a table which had the name before: then this one is refused only for rows that readers may
+    miss. Whoever builds a table anew under another name, and then renames it, needs no old files of it.
     """
-    if table.partitioned or not follows_its_name(table):
+    if table.partitioned or not follows_its_name(table) or (history is not None and _is_about_same_second(table, history)):
         return
     own = ControlPaths.of(table.location, partitioned=False)
     # Records in a directory of somebody else are not believed.
     believed = frozenset([cluster.files.user_at(table.location), *trusted])
-    orphans = _find_orphans(cluster, names.parent(table.location), believed)
-    if orphans is None:
+    homeless = _find_orphans(cluster, table.database, names.parent(table.location), believed)
+    if homeless is None:
         raise Refused(
             f"{table.full_name}: there are more than {MOST_BESIDE} hidden files or directories beside its directory",
             code=Code.TOO_MANY_HIDDEN,
             next="find out who makes them, and remove them",
         )
     # Each costs calls.
-    for control in map(ControlPaths, orphans):
-        if control != own and table.create_time and _is_left_behind(cluster, table, control, trusted):
+    for control in map(ControlPaths, homeless):
+        is_left = control != own and table.create_time and _is_left_behind(cluster, table, control, trusted)
+        if is_left and (history is None or _may_hide_rows(cluster, control)):
             raise NeedsInvestigation(
                 f"{table.full_name}: it was renamed, and its records and backups stayed in {control.top}",
                 code=Code.LEFT_BEHIND,
                 state="nothing was touched; where a run was interrupted, the rows may be in that directory alone",
-                next=f"hdfs dfs -mv {quoting.hdfs(control.top)} {quoting.hdfs(own.top)}, then: "
+                next=f"{_make_way(table, own) if history is not None else ''}"
+                f"hdfs dfs -mv {quoting.hdfs(control.top)} {quoting.hdfs(own.top)}, then: "
                 f"hivekeeper recover --table {quoting.shell(table.full_name)}",
             )
+
+
+def _is_about_same_second(table: Table, history: History) -> bool:
+    """Whether an entry is about a table of this one's second: this one, perhaps under a former name."""
+    return table.create_time in map(_created, {run.table_id for run in history.runs})
+
+
+def _make_way(table: Table, own: ControlPaths) -> str:
+    """How to move the records of the table that had the name before to where they are known to be those of a table that is gone. Onto a
+    directory that is there, `hdfs dfs -mv` moves another one into it.
+    """
+    aside = f"{own.top}-before-{table.create_time}"
+    return f"hdfs dfs -mv {quoting.hdfs(own.top)} {quoting.hdfs(aside)} (of the table that had the name before), then: "
 
 
 def follows_its_name(table: Table) -> bool:
@@ -114,37 +139,70 @@ def follows_its_name(table: Table) -> bool:
     return table.kind == "MANAGED_TABLE" or table.parameters.get(TRANSLATED, "").lower() == "true"
 
 
-def _find_orphans(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> Optional[Tuple[str, ...]]:
+def _find_orphans(cluster: Cluster, database: str, beside: str, believed: FrozenSet[str]) -> Optional[List[str]]:
     """The control directories of these owners in a directory that belong to no table; None if it holds too many hidden entries to look for
-    them.
+    them. `database`: in which a table may have been renamed since the places of all tables were read.
     """
     if (beside, believed) not in cluster.orphans:
-        cluster.orphans[beside, believed] = _list_orphans(cluster, beside, believed)
-    return cluster.orphans[beside, believed]
+        cluster.orphans[beside, believed] = _list_controls(cluster, beside, believed)
+    controls = cluster.orphans[beside, believed]
+    if controls is None:
+        return None
+    # Without such a directory nothing needs to be known of the tables.
+    there = _names_there(cluster, database) if controls else frozenset()
+    return [control for control, tables in controls.items() if not any(_is_there(table, database, there) for table in tables)]
 
 
-def _list_orphans(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> Optional[Tuple[str, ...]]:
-    """Those of others, of which anybody may make a hundred thousand in each directory with a table of theirs, are not kept."""
-    prefix = f"{names.CONTROL}-"
+def _list_controls(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> Optional[Mapping[str, Sequence[str]]]:
+    """The control directories of these owners, each with the tables that lie at or below its home. Those of others, of which anybody may
+    make a hundred thousand in each directory with a table of theirs, are not kept.
+    """
     hidden = cluster.files.look_hidden([beside], MOST_BESIDE + 1)[beside].entries
     if len(hidden) > MOST_BESIDE:
         return None
+    prefix = f"{names.CONTROL}-"
     own = [entry for entry in hidden if entry.is_dir and entry.name.startswith(prefix) and entry.owner in believed]
-    taken = _names_taken(cluster, beside) if own else frozenset()
-    return tuple(entry.path for entry in own if taken is not None and entry.name[len(prefix) :] not in taken)
+    tables = _tables_by_name(cluster, beside) if own else {}
+    return {} if tables is None else {entry.path: tables.get(entry.name[len(prefix) :], ()) for entry in own}
 
 
-def _names_taken(cluster: Cluster, beside: str) -> Optional[FrozenSet[str]]:
-    """The names in a directory that tables lie at or below; None if one lies at it or above it, so that all are. A backup table that still
-    shows the live files of a killed run stays at the former place of its table, which Hive has moved.
+def _tables_by_name(cluster: Cluster, beside: str) -> Optional[Mapping[str, Sequence[str]]]:
+    """The tables at or below each name in a directory; None if one lies at it or above it, so that all names are taken. A backup table that
+    still shows the live files of a killed run stays at the former place of its table, which Hive has moved.
     """
     placed = cluster.metastore.table_locations().items()
-    places = [place for name, place in placed if not names.may_back_up(name.partition(".")[2], names.base(place))]
+    places = {name: place for name, place in placed if not names.may_back_up(name.partition(".")[2], names.base(place))}
     above = frozenset(names.with_above(beside))
-    if not above.isdisjoint(place.rstrip("/") for place in places):
+    if not above.isdisjoint(place.rstrip("/") for place in places.values()):
         return None
     top = f"{beside}/"
-    return frozenset(place[len(top) :].partition("/")[0] for place in places if place.startswith(top))
+    found: Dict[str, List[str]] = {}
+    for name, place in places.items():
+        if place.startswith(top):
+            found.setdefault(place[len(top) :].partition("/")[0], []).append(name)
+    return found
+
+
+def _names_there(cluster: Cluster, database: str) -> FrozenSet[str]:
+    """The names of the tables in a database, some seconds old at most: the places of all tables may be an hour old, and the control
+    directory of one that was renamed since would count as that of the table it was.
+    """
+    now_ms = cluster.clock.monotonic_ms()
+    asked_ms, found = cluster.names_there.get(database, (-math.inf, frozenset()))
+    if now_ms - asked_ms > MOST_AGE_MS:
+        try:
+            found = frozenset(cluster.metastore.table_names(database))
+        except KeyError:
+            # It was dropped, with all its tables.
+            found = frozenset()
+        cluster.names_there[database] = now_ms, found
+    return found
+
+
+def _is_there(table: str, database: str, there: FrozenSet[str]) -> bool:
+    """Whether a table is, or may be, still there under its name; `there` are those of one database."""
+    of, _, name = table.partition(".")
+    return of != database or name in there
 
 
 def _is_left_behind(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> bool:
@@ -163,6 +221,18 @@ def _is_left_behind(cluster: Cluster, table: Table, control: ControlPaths, trust
         if is_like_it and _created(known) == table.create_time and not _is_another(cluster, table, known.rpartition("@")[0]):
             return True
     return False
+
+
+def _may_hide_rows(cluster: Cluster, control: ControlPaths) -> bool:
+    """Whether rows that readers miss may be there: a run was interrupted, or ended with them at another place than the table's."""
+    # As in _find_ids.
+    cluster = replace(cluster, log_entries={})
+    try:
+        history = store.read_history(cluster, control)
+        unfinished = orphans.find_unfinished(cluster, control, history)
+    except (HivekeeperError, NoPermission):
+        return True
+    return bool(unfinished) or any(unit.outcome is Outcome.MISPLACED for run in history.runs for unit in run.units)
 
 
 def _created(known: str) -> int:

@@ -60,7 +60,8 @@ def settle_runs(
     whatever was joined by mistake is copied, however large it is.
 
     Yields (run, results of its units) for each run that had a plan, just before it gets its log entry: from then on no later command tells
-    of it, whatever becomes of this one. `settle`: instead of settle_run, for a table that is gone.
+    of it, whatever becomes of this one. `settle`: instead of settle_run, for a table that is gone. Raises NeedsInvestigation at the end if
+    the records of the table are elsewhere (`identity.refuse_left_behind`).
     """
     unfinished = run_directory.find_unfinished(cluster, control)
     is_interrupted = bool(unfinished)
@@ -86,7 +87,10 @@ def settle_runs(
         if about is not None:
             finish.record_run(about, _as_ended(plan), units, {}, by)
     # While a run was unfinished, nobody has removed the directory of another one.
-    finish.tidy_up(cluster, table, control, is_gone=settle is not None, every=every or is_interrupted)
+    history = finish.tidy_up(cluster, table, control, is_gone=settle is not None, every=every or is_interrupted)
+    if settle is None:
+        # Not before: until it is settled, the table's first run has no entry.
+        identity.refuse_left_behind(cluster, table, cluster.trusted_owners, history)
 
 
 def _as_ended(plan: RunPlan) -> RunPlan:

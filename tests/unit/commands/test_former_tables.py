@@ -12,6 +12,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.reasons import Code
 from support.builders import a_partition, a_table
 from support.desk import EVERYTHING, Desk
+from support.hive_statements import Hive
 from support.leftovers import DAY_MS, SHAPES, build, wait
 
 TAKERS = ["loader.mine", "sales.mine", "sales.events"]
@@ -142,3 +143,44 @@ def test_forget_takes_the_log_of_a_former_table_only_if_that_is_certainly_gone(d
     assert (theirs.log().runs != ()) is moved
     if moved:
         assert result.tables[0].problem.code is Code.RECORDS_NEEDED
+
+
+@pytest.fixture(params=["archive", "sales"], ids=["to another database", "in its database"])
+def rename_once_names_are_read(request):
+    """Gives sales.moved another name as soon as the names of the tables of one database are read. What is told of the tables then: those of
+    `archive` without it, or those of `sales` by their names before.
+    """
+
+    def prepare(desk):
+        world, done = desk.world, []
+        world.catalog.databases.add("archive")
+        names_of = world.metastore.table_names
+
+        def read_and_rename(database):
+            found = names_of(database)
+            if database == request.param and not done:
+                done.append(database)
+                for _ in Hive(world).rename_table("sales.moved", f"{request.param}.renamed"):
+                    pass
+            return found
+
+        world.metastore.table_names = read_and_rename
+        return done
+
+    return prepare
+
+
+def test_those_of_a_table_that_is_renamed_while_all_tables_are_read_stay(desk, rename_once_names_are_read):
+    theirs = take_place(desk, "loader.mine", moved=True)
+    before, done = old_files(theirs), rename_once_names_are_read(theirs)
+    assert reasons(theirs.cleanup(EVERYTHING, former=True)) == {Code.OF_FORMER_TABLE}
+    assert done and before and old_files(theirs) == before
+
+
+def test_forget_keeps_the_log_of_a_table_that_is_renamed_while_all_tables_are_read(desk, rename_once_names_are_read):
+    desk.world.wait(30 * DAY_MS)
+    assert desk.cleanup().code == 0
+    theirs = take_place(desk, "loader.mine", moved=True)
+    done = rename_once_names_are_read(theirs)
+    assert theirs.forget().tables[0].problem.code is Code.RECORDS_NEEDED
+    assert done and theirs.log().runs
