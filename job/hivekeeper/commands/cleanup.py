@@ -81,8 +81,8 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
 
 
 def _find_window(cluster: Cluster, table: Table, history: History, verdicts: Sequence[Verdict]) -> Optional[Window]:
-    """How far back the table can be rolled back; None as long as the log is about another one that lay here."""
-    return retention.find_window(history, verdicts, cluster.clock.now_ms()) if history.table_id == table_id(table) else None
+    """How far back the table can be rolled back; None if the newest backup is of another one that lay here."""
+    return retention.find_window(history, table_id(table), verdicts, cluster.clock.now_ms())
 
 
 def judge(
