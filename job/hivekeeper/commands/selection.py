@@ -83,11 +83,10 @@ class SelectedTables:
 
     def _as_at_its_turn(self, table: Optional[Table], read_ms: float) -> Optional[Table]:
         """Read again if it is too old by now. So is what is only too much with others: else these could cost it its definition."""
-        found, clock = table, self._cluster.clock
-        is_due = table is not None and bool(table.unreadable)
+        found, is_due, clock = table, bool(table and table.unreadable), self._cluster.clock
         # After a stop none is begun any more; a pause ends first, and may take hours, also one that began while the metastore was asked.
-        while table and found and not self._cluster.stopping.why() and (is_due or clock.monotonic_ms() - read_ms > MOST_AGE_MS):
-            found = self._cluster.metastore.tables(table.database, [table.name]).get(table.name)
+        while found and not self._cluster.stopping.why() and (is_due or clock.monotonic_ms() - read_ms > MOST_AGE_MS):
+            found = self._cluster.metastore.tables(found.database, [found.name]).get(found.name)
             read_ms, is_due = clock.monotonic_ms(), False
         if table and not found:
             self.absent[table.full_name] = NO_SUCH_TABLE
