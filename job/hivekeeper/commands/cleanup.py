@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.commands import per_table, run_keys
@@ -24,6 +24,7 @@ from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, UnitNumber
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
+from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
 from hivekeeper.plan.retention import NamedPlace, Verdict, Window
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
@@ -70,7 +71,8 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
         if answered is not None:
             return answered
         with timed(cluster, Step.PLAN):
-            verdicts, lives = judge(cluster, table, control, history, settings, census)
+            ask_time = partial(run_directory.ask_time, cluster, control)
+            verdicts, lives = judge(cluster, table, control, history, settings, census, ask_time)
         window = _find_window(cluster, table, history, verdicts)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(outcome_of(verdict, ()) for verdict in verdicts)
@@ -86,15 +88,25 @@ def _find_window(cluster: Cluster, table: Table, history: History, verdicts: Seq
 
 
 def judge(
-    cluster: Cluster, table: Table, control: ControlPaths, history: History, settings: Settings, census: Optional[Census] = None
+    cluster: Cluster,
+    table: Table,
+    control: ControlPaths,
+    history: History,
+    settings: Settings,
+    census: Optional[Census] = None,
+    ask_time: Optional[Callable[[], int]] = None,
 ) -> Tuple[Tuple[Verdict, ...], Mapping[str, str]]:
     """A verdict for each backup, and where the units are; without a backup that may go, the metastore is not asked for them.
+    `ask_time` tells the NameNode's time, by which it may go as well: this machine's clock may be days ahead.
 
     Raises Refused if another table has files here, or the table is gone, or another one by now.
     """
     retention.refuse_contradiction(settings, table.full_name)
-    verdicts = retention.judge_backups(history, settings, cluster.clock.now_ms())
-    verdicts = retention.keep_former(history, verdicts, _why_keep_former(cluster, table, history, settings, census))
+    judge_at = partial(_judge_at, table, history, settings, census)
+    now_ms = cluster.clock.now_ms()
+    verdicts = judge_at(now_ms)
+    if ask_time and not all(verdict.keep for verdict in verdicts):
+        verdicts = judge_at(now_ms, ask_time() + MOST_CLOCK_DIFFERENCE_MS)
     if all(verdict.keep for verdict in verdicts):
         return verdicts, {}
     # Settling, and the wait for the lock, take their time.
@@ -104,6 +116,14 @@ def judge(
     refuse_where_it_was(cluster, table, lives.values(), settings)
     shown = chain(lives.items(), _find_rescues(table, control, history, verdicts, census))
     return retention.keep_shown(history, verdicts, control, shown), lives
+
+
+def _judge_at(
+    table: Table, history: History, settings: Settings, census: Optional[Census], *times_ms: int
+) -> Tuple[Verdict, ...]:
+    """The verdicts by these clocks, before the metastore is asked where partitions are."""
+    verdicts = retention.judge_backups(history, settings, *times_ms)
+    return retention.keep_former(history, verdicts, _why_keep_former(table, history, settings, census, min(times_ms)))
 
 
 def _find_rescues(
@@ -119,7 +139,7 @@ def _find_rescues(
 
 
 def _why_keep_former(
-    cluster: Cluster, table: Table, history: History, settings: Settings, census: Optional[Census]
+    table: Table, history: History, settings: Settings, census: Optional[Census], now_ms: int
 ) -> Mapping[str, Reason]:
     """By its id, why the backups of each other table that lay here stay. Who has the place now decides nothing about them."""
     former = retention.find_former(history, table_id(table))
@@ -127,7 +147,7 @@ def _why_keep_former(
     if census is None:
         return kept
     # Old files may be months old when somebody drops the table by mistake.
-    if former and cluster.clock.now_ms() - table.create_time * 1000 < settings.min_age_ms:
+    if former and now_ms - table.create_time * 1000 < settings.min_age_ms:
         since = f"{table.full_name}, which lies in its place, was created less than min_age ({write_duration(settings.min_age_ms)}) ago"
         return {one: Reason(Code.TOO_YOUNG, since) for one in former}
     found = {one: rules.why_perhaps_there([one], census.tables()) for one in former}
