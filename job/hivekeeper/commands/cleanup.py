@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.commands import per_table, run_keys
@@ -71,8 +71,7 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
         if answered is not None:
             return answered
         with timed(cluster, Step.PLAN):
-            ask_time = partial(run_directory.ask_time, cluster, control)
-            verdicts, lives = judge(cluster, table, control, history, settings, census, ask_time)
+            verdicts, lives = judge(cluster, table, control, history, settings, census, lock)
         window = _find_window(cluster, table, history, verdicts)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(outcome_of(verdict, ()) for verdict in verdicts)
@@ -94,19 +93,19 @@ def judge(
     history: History,
     settings: Settings,
     census: Optional[Census] = None,
-    ask_time: Optional[Callable[[], int]] = None,
+    lock: Optional[Lock] = None,
 ) -> Tuple[Tuple[Verdict, ...], Mapping[str, str]]:
     """A verdict for each backup, and where the units are; without a backup that may go, the metastore is not asked for them.
-    `ask_time` tells the NameNode's time, by which it may go as well: this machine's clock may be days ahead.
+    What goes may go by the NameNode's clock, too: a machine's may be days ahead, or behind. What time it is can be asked with the `lock`.
 
     Raises Refused if another table has files here, or the table is gone, or another one by now.
     """
     retention.refuse_contradiction(settings, table.full_name)
-    judge_at = partial(_judge_at, table, history, settings, census)
-    now_ms = cluster.clock.now_ms()
-    verdicts = judge_at(now_ms)
-    if ask_time and not all(verdict.keep for verdict in verdicts):
-        verdicts = judge_at(now_ms, ask_time() + MOST_CLOCK_DIFFERENCE_MS)
+    times_ms = [cluster.clock.now_ms()]
+    verdicts = _judge_at(table, history, settings, census, times_ms)
+    if not all(verdict.keep for verdict in verdicts):
+        times_ms += [run_directory.ask_time(cluster, control) + MOST_CLOCK_DIFFERENCE_MS] if lock else []
+        verdicts = _judge_at(table, history, settings, census, times_ms, store.written_times(cluster, control))
     if all(verdict.keep for verdict in verdicts):
         return verdicts, {}
     # Settling, and the wait for the lock, take their time.
@@ -119,10 +118,15 @@ def judge(
 
 
 def _judge_at(
-    table: Table, history: History, settings: Settings, census: Optional[Census], *times_ms: int
+    table: Table,
+    history: History,
+    settings: Settings,
+    census: Optional[Census],
+    times_ms: Sequence[int],
+    written_ms: Mapping[int, int] = retention.NOT_ASKED,
 ) -> Tuple[Verdict, ...]:
-    """The verdicts by these clocks, before the metastore is asked where partitions are."""
-    verdicts = retention.judge_backups(history, settings, *times_ms)
+    """The verdicts before the metastore is asked where partitions are; the times are those of `retention.judge_backups`."""
+    verdicts = retention.judge_backups(history, settings, *times_ms, written_ms=written_ms)
     return retention.keep_former(history, verdicts, _why_keep_former(table, history, settings, census, min(times_ms)))
 
 

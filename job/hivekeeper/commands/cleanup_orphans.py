@@ -299,7 +299,8 @@ def _discard(records: _Records, lock: Lock, told_ms: int) -> Tuple[TableOutcome,
 
 
 def _judge(records: _Records, *told_ms: int) -> Tuple[Verdict, ...]:
-    verdicts = retention.judge_backups(records.history, records.settings, records.cluster.clock.now_ms(), *told_ms)
+    times_ms, written_ms = (records.cluster.clock.now_ms(), *told_ms), store.written_times(records.cluster, records.control)
+    verdicts = retention.judge_backups(records.history, records.settings, *times_ms, written_ms=written_ms)
     if all(verdict.keep for verdict in verdicts):
         return verdicts
     return retention.keep_shown(records.history, verdicts, records.control, records.ask_lives())

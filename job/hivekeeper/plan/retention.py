@@ -16,6 +16,7 @@ from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import UsageError
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import sizing
+from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
 from hivekeeper.plan.quarantine import find_quarantined
 from hivekeeper.plan.rollback import read_all_stacks
 from hivekeeper.reasons import Code, Reason
@@ -24,6 +25,8 @@ from hivekeeper.runlog.run_files import BACKUP, may_be_inside
 
 # A directory that a table or partition shows, after what that is called in messages. Others may be called the same.
 NamedPlace = Tuple[str, str]
+
+NOT_ASKED: Mapping[int, int] = {}
 
 
 @dataclass(frozen=True)
@@ -129,13 +132,15 @@ def refuse_contradiction(settings: Settings, table: str) -> None:
         )
 
 
-def judge_backups(history: History, settings: Settings, *times_ms: int) -> Tuple[Verdict, ...]:
+def judge_backups(history: History, settings: Settings, *times_ms: int, written_ms: Mapping[int, int] = NOT_ASKED) -> Tuple[Verdict, ...]:
     """One verdict for each backup of the log, oldest first. `times_ms`: what it is now, by one clock or several; what goes may go by each.
+    `written_ms`: when entries were written, by the NameNode's clock: that of the machine of their runs may have been days behind.
 
     The log may be about several tables. Each rule is applied to all of them: its last entry may be of a table that is gone, as a command
     that was at work on it may have ended after those on the table that is there now.
     """
-    backups, rules = list_backups(history), _Rules(history, settings, times_ms)
+    backups = tuple(_dated(backup, written_ms) for backup in list_backups(history))
+    rules = _Rules(history, settings, times_ms)
     why_stay = {effect.key: rules.why_stay(backup, effect) for backup in backups for effect in backup.effects}
     _keep_what_others_need(history, why_stay)
     records = [backup.version for backup in reversed(backups) if backup.is_record]
@@ -143,6 +148,13 @@ def judge_backups(history: History, settings: Settings, *times_ms: int) -> Tuple
         _judge_record(backup, rules, records.index(backup.version)) if backup.is_record else _judge_units(backup, rules, why_stay)
         for backup in backups
     )
+
+
+def _dated(backup: Backup, written_ms: Mapping[int, int]) -> Backup:
+    """With the later of the two dates, unless they are as good as the same."""
+    told_ms = written_ms.get(backup.version, 0) - MOST_CLOCK_DIFFERENCE_MS
+    known_ms = backup.timestamp_ms
+    return replace(backup, timestamp_ms=told_ms) if known_ms is not None and known_ms < told_ms else backup
 
 
 def _judge_record(backup: Backup, rules: _Rules, rank: int) -> Verdict:

@@ -39,8 +39,9 @@ class FitnessOfTable:
         self._why: Optional[Reason] = None
 
     def why_unfit(self) -> Optional[Reason]:
-        """By an answer that is at most some seconds old. One that is gone, perhaps renamed, is found by the check before an exchange. Raises
-        MetastoreUnavailable where that answer is missing.
+        """By an answer that is at most some seconds old. One that is gone, perhaps renamed, is found by the check before an exchange.
+
+        Raises MetastoreUnavailable where that answer is missing.
         """
         now_ms = self._clock.monotonic_ms()
         if self._asked_ms is None or now_ms - self._asked_ms > MOST_AGE_MS:

@@ -12,7 +12,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
 from support.contexts import a_context
-from support.desk import EVERYTHING
+from support.desk import EVERYTHING, desk_by
 from support.leftovers import DAY_MS, build, clean, drop, wait
 from unit.commands.test_former_tables import old_files, reasons, take_place
 
@@ -63,6 +63,15 @@ def test_so_do_those_of_a_run_that_has_just_ended_where_no_age_is_asked_for():
     desk.compact(cluster=replace(desk.world.cluster, clock=by_other))
     by_wrong_clock(desk, 50_000, EVERYTHING)
     assert old_files(desk) == []
+
+
+def test_young_backups_stay_that_a_machine_has_written_whose_clock_was_behind():
+    desk = desk_by([])
+    desk.world.wait(9 * DAY_MS)
+    desk.compact(cluster=replace(desk.world.cluster, clock=Wrong(desk.world.clock, -8 * DAY_MS)))
+    before = old_files(desk)
+    assert reasons(desk.cleanup(Settings(), dry_run=True)) == reasons(desk.cleanup(Settings())) == {Code.TOO_YOUNG}
+    assert before and old_files(desk) == before
 
 
 def test_those_of_a_former_table_stay_while_the_one_at_its_place_is_young():

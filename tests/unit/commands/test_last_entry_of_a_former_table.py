@@ -1,5 +1,5 @@
-"""A table is created again while a command waits or works: nothing that this command does later is said of the former one in the log that is
-the new one's by then, and what is said all the same decides nothing about the new one's backups.
+"""A table is created again while a command waits or works: nothing that this command does later is said of the former one in the log that
+is the new one's by then, and what is said all the same decides nothing about the new one's backups.
 """
 
 from __future__ import annotations
