@@ -142,9 +142,7 @@ def _find_rescues(
     return census.partitions_inside(control.top, sorted(rules.names_of(rules.ids_of(history))), table.database)
 
 
-def _why_keep_former(
-    table: Table, history: History, settings: Settings, census: Optional[Census], now_ms: int
-) -> Mapping[str, Reason]:
+def _why_keep_former(table: Table, history: History, settings: Settings, census: Optional[Census], now_ms: int) -> Mapping[str, Reason]:
     """By its id, why the backups of each other table that lay here stay. Who has the place now decides nothing about them."""
     former = retention.find_former(history, table_id(table))
     kept = {one: retention.why_former(one, table.full_name) for one in former}
