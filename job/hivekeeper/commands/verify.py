@@ -110,7 +110,7 @@ def record(
         with table_lock.hold_table(cluster, table, control, context.run, settings) as lock, timed(cluster, Step.RECORD):
             identity.know_history(cluster, table, store.read_history(cluster, control))
             if table_id(read_again(cluster, table)) != table_id(table):
-                raise Refused(f"{table.full_name}: {CREATED_AGAIN.what}", code=CREATED_AGAIN.code)
+                raise Refused(f"{table.full_name}: {CREATED_AGAIN.what}", code=CREATED_AGAIN.code, next="run again")
             run = run_directory.open_run(cluster, table, control, lock, context.run, VERIFY, settings)
             entry = LogEntry(context.run, run.directory, VERIFY, cluster.clock.now_ms(), verified)
             version = table_log.commit(run, entry, {})
