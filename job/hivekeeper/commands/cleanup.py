@@ -25,6 +25,7 @@ from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
+from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
 from hivekeeper.plan.retention import NamedPlace, Verdict, Window
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
@@ -73,7 +74,7 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
         if answered is not None:
             return answered
         with timed(cluster, Step.PLAN):
-            table, verdicts, lives = judge(cluster, table, control, history, settings, census)
+            table, verdicts, lives = judge(cluster, table, control, history, settings, census, lock)
         window = _find_window(cluster, table, history, verdicts)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(outcome_of(verdict, ()) for verdict in verdicts)
@@ -84,28 +85,38 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
 
 
 def _find_window(cluster: Cluster, table: Table, history: History, verdicts: Sequence[Verdict]) -> Optional[Window]:
-    """How far back the table can be rolled back; None as long as the log is about another one that lay here."""
-    return retention.find_window(history, verdicts, cluster.clock.now_ms()) if history.table_id == table_id(table) else None
+    """How far back the table can be rolled back; None if the newest backup is of another one that lay here."""
+    return retention.find_window(history, table_id(table), verdicts, cluster.clock.now_ms())
 
 
 def judge(
-    cluster: Cluster, table: Table, control: ControlPaths, history: History, settings: Settings, census: Optional[Census] = None
+    cluster: Cluster,
+    table: Table,
+    control: ControlPaths,
+    history: History,
+    settings: Settings,
+    census: Optional[Census] = None,
+    lock: Optional[Lock] = None,
 ) -> Tuple[Table, Tuple[Verdict, ...], Mapping[str, str]]:
     """The table that is here by now, a verdict for each backup, and where the units are; without a backup that may go, the metastore is not
     asked for them.
+    What goes may go by the NameNode's clock, too: a machine's may be days ahead, or behind. What time it is can be asked with the `lock`.
 
     Raises Refused if another table has files here, or there is none any more.
     """
     retention.refuse_contradiction(settings, table.full_name)
-    verdicts = retention.judge_backups(history, settings, cluster.clock.now_ms())
-    verdicts = retention.keep_former(history, verdicts, _why_keep_former(cluster, table, history, settings, census))
+    times_ms = [cluster.clock.now_ms()]
+    verdicts = _judge_at(table, history, settings, census, times_ms)
+    if not all(verdict.keep for verdict in verdicts):
+        times_ms += [run_directory.ask_time(cluster, control) + MOST_CLOCK_DIFFERENCE_MS] if lock else []
+        verdicts = _judge_at(table, history, settings, census, times_ms, store.written_times(cluster, control))
     if all(verdict.keep for verdict in verdicts):
         return table, verdicts, {}
     # Settling, and the wait for the lock, take their time.
     now = read_again(cluster, table)
     if table_id(now) != table_id(table):
         # All of it is a former table's by now, and the new one has just been created.
-        return now, retention.keep_former(history, verdicts, _why_keep_former(cluster, now, history, settings, census=None)), {}
+        return now, retention.keep_former(history, verdicts, _why_keep_former(now, history, settings, None, min(times_ms))), {}
     require_own_place(cluster, table, control)
     lives = find_lives(cluster, table)
     refuse_where_it_was(cluster, table, lives.values(), settings)
@@ -128,6 +139,19 @@ def keep_beyond(table: Table, history: History, verdicts: Sequence[Verdict]) -> 
     return found
 
 
+def _judge_at(
+    table: Table,
+    history: History,
+    settings: Settings,
+    census: Optional[Census],
+    times_ms: Sequence[int],
+    written_ms: Mapping[int, int] = retention.NOT_ASKED,
+) -> Tuple[Verdict, ...]:
+    """The verdicts before the metastore is asked where partitions are; the times are those of `retention.judge_backups`."""
+    verdicts = retention.judge_backups(history, settings, *times_ms, written_ms=written_ms)
+    return retention.keep_former(history, verdicts, _why_keep_former(table, history, settings, census, min(times_ms)))
+
+
 def _find_rescues(
     table: Table, control: ControlPaths, history: History, verdicts: Sequence[Verdict], census: Optional[Census]
 ) -> Sequence[NamedPlace]:
@@ -140,16 +164,14 @@ def _find_rescues(
     return census.partitions_inside(control.top, sorted(rules.names_of(rules.ids_of(history))), table.database)
 
 
-def _why_keep_former(
-    cluster: Cluster, table: Table, history: History, settings: Settings, census: Optional[Census]
-) -> Mapping[str, Reason]:
+def _why_keep_former(table: Table, history: History, settings: Settings, census: Optional[Census], now_ms: int) -> Mapping[str, Reason]:
     """By its id, why the backups of each other table that lay here stay. Who has the place now decides nothing about them."""
     former = retention.find_former(history, table_id(table))
     kept = {one: retention.why_former(one, table.full_name) for one in former}
     if census is None:
         return kept
     # Old files may be months old when somebody drops the table by mistake.
-    if former and cluster.clock.now_ms() - table.create_time * 1000 < settings.min_age_ms:
+    if former and now_ms - table.create_time * 1000 < settings.min_age_ms:
         since = f"{table.full_name}, which lies in its place, was created less than min_age ({write_duration(settings.min_age_ms)}) ago"
         return {one: Reason(Code.TOO_YOUNG, since) for one in former}
     found = {one: census.why_perhaps_there([one]) for one in former}

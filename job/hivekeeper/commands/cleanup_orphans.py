@@ -21,6 +21,7 @@ from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
+from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
 from hivekeeper.plan.orphans import Doubt, Orphan, OrphanKind, OrphanState
 from hivekeeper.plan.retention import NamedPlace, Verdict
 from hivekeeper.ports import Cluster, Lock
@@ -271,7 +272,7 @@ def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutc
     if since_ms == now_ms or now_ms - since_ms < records.settings.min_age_ms:
         said = "it is marked from now on" if since_ms == now_ms else "it is marked"
         return _outcome(_marked(records, orphan, since_ms, said)), None
-    outcome, verdicts = _discard(records, lock)
+    outcome, verdicts = _discard(records, lock, now_ms)
     left = _read(records.context, records.census, records.database, records.control, records.settings)
     state = OrphanState.DISCARDED if outcome.did_something else OrphanState.KEPT
     if retention.list_backups(left.history):
@@ -286,14 +287,14 @@ def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutc
     return replace(outcome, orphans=(gone,)), aside
 
 
-def _discard(records: _Records, lock: Lock) -> Tuple[TableOutcome, Sequence[Verdict]]:
-    """Finish what an interrupted cleanup had begun, then discard what no rule keeps."""
+def _discard(records: _Records, lock: Lock, told_ms: int) -> Tuple[TableOutcome, Sequence[Verdict]]:
+    """Finish what an interrupted cleanup had begun, then discard what no rule keeps, also not by the time that the NameNode has told."""
     cluster, control, context = records.cluster, records.control, records.context
     settle = partial(recover.settle_orphaned, TableGone(records.ask_lives))
     for settled in recover.settle_runs(cluster, records.table, control, lock, context.run, settle):
         note_recovered(cluster, settled)
     records = replace(records, history=store.read_history(cluster, control))
-    verdicts = _judge(records)
+    verdicts = _judge(records, told_ms + MOST_CLOCK_DIFFERENCE_MS)
     outcome = TableOutcome(records.table.full_name, backups=tuple(cleanup.outcome_of(verdict, ()) for verdict in verdicts))
     if not all(verdict.keep for verdict in verdicts):
         per_table.require_time(cluster, records.table)
@@ -302,8 +303,9 @@ def _discard(records: _Records, lock: Lock) -> Tuple[TableOutcome, Sequence[Verd
     return outcome, verdicts
 
 
-def _judge(records: _Records) -> Tuple[Verdict, ...]:
-    verdicts = retention.judge_backups(records.history, records.settings, records.cluster.clock.now_ms())
+def _judge(records: _Records, *told_ms: int) -> Tuple[Verdict, ...]:
+    times_ms, written_ms = (records.cluster.clock.now_ms(), *told_ms), store.written_times(records.cluster, records.control)
+    verdicts = retention.judge_backups(records.history, records.settings, *times_ms, written_ms=written_ms)
     if all(verdict.keep for verdict in verdicts):
         return verdicts
     verdicts = retention.keep_shown(records.history, verdicts, records.control, records.ask_lives())

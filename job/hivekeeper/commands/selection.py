@@ -83,14 +83,12 @@ class SelectedTables:
         """Read again if it is too old by now: somebody may have dropped the table, or created it again. So is what is only too much with
         others: else these could cost it its definition.
         """
-        if table is None:
-            return None
-        is_old = self._cluster.clock.monotonic_ms() - read_ms > MOST_AGE_MS
-        # After a stop none is begun any more; a pause ends first.
-        if not table.unreadable and (not is_old or self._cluster.stopping.why()):
-            return table
-        found = self._cluster.metastore.tables(table.database, [table.name]).get(table.name)
-        if found is None:
+        found, is_due, clock = table, bool(table and table.unreadable), self._cluster.clock
+        # After a stop none is begun any more; a pause ends first, and may take hours, also one that began while the metastore was asked.
+        while found and not self._cluster.stopping.why() and (is_due or clock.monotonic_ms() - read_ms > MOST_AGE_MS):
+            found = self._cluster.metastore.tables(found.database, [found.name]).get(found.name)
+            read_ms, is_due = clock.monotonic_ms(), False
+        if table and not found:
             self.absent[table.full_name] = NO_SUCH_TABLE
         return found
 

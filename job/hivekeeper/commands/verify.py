@@ -14,7 +14,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names, quoting
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_records, refuse_left_elsewhere, refuse_where_it_was
+from hivekeeper.commands.open_table import find_records, read_again, refuse_left_elsewhere, refuse_where_it_was
 from hivekeeper.config.settings import VERIFIED
 from hivekeeper.errors import Locked, Refused
 from hivekeeper.model import Table, Unit
@@ -95,6 +95,7 @@ def record(
 ) -> TableOutcome:
     """Write into the log which backups live was found to hold. If that cannot be done, they stay, and that is a warning.
 
+    Nothing is written about a table that is gone by now, or another one: in the log of that one, it would be the last that is said.
     Raises NeedsInvestigation if the log is another table's by now: its control directory may have come here while rows were read.
     """
     cluster, settings = context.cluster, context.settings_for(table.full_name)
@@ -108,6 +109,8 @@ def record(
     try:
         with table_lock.hold_table(cluster, table, control, context.run, settings) as lock, timed(cluster, Step.RECORD):
             identity.know_history(cluster, table, store.read_history(cluster, control))
+            if table_id(read_again(cluster, table)) != table_id(table):
+                raise Refused(f"{table.full_name}: {CREATED_AGAIN.what}", code=CREATED_AGAIN.code, next="run again")
             run = run_directory.open_run(cluster, table, control, lock, context.run, VERIFY, settings)
             entry = LogEntry(context.run, run.directory, VERIFY, cluster.clock.now_ms(), verified)
             version = table_log.commit(run, entry, {})

@@ -16,14 +16,17 @@ from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import UsageError
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import sizing
+from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
 from hivekeeper.plan.quarantine import find_quarantined
-from hivekeeper.plan.rollback import read_stacks
+from hivekeeper.plan.rollback import read_all_stacks
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.history import Effect, History, LoggedRun, UnitKey
 from hivekeeper.runlog.run_files import BACKUP, may_be_inside
 
 # A directory that a table or partition shows, after what that is called in messages. Others may be called the same.
 NamedPlace = Tuple[str, str]
+
+NOT_ASKED: Mapping[int, int] = {}
 
 
 @dataclass(frozen=True)
@@ -129,9 +132,15 @@ def refuse_contradiction(settings: Settings, table: str) -> None:
         )
 
 
-def judge_backups(history: History, settings: Settings, now_ms: int) -> Tuple[Verdict, ...]:
-    """One verdict for each backup of the log, oldest first."""
-    backups, rules = list_backups(history), _Rules(history, settings, now_ms)
+def judge_backups(history: History, settings: Settings, *times_ms: int, written_ms: Mapping[int, int] = NOT_ASKED) -> Tuple[Verdict, ...]:
+    """One verdict for each backup of the log, oldest first. `times_ms`: what it is now, by one clock or several; what goes may go by each.
+    `written_ms`: when entries were written, by the NameNode's clock: that of the machine of their runs may have been days behind.
+
+    The log may be about several tables. Each rule is applied to all of them: its last entry may be of a table that is gone, as a command
+    that was at work on it may have ended after those on the table that is there now.
+    """
+    backups = tuple(_dated(backup, written_ms) for backup in list_backups(history))
+    rules = _Rules(history, settings, times_ms)
     why_stay = {effect.key: rules.why_stay(backup, effect) for backup in backups for effect in backup.effects}
     _keep_what_others_need(history, why_stay)
     records = [backup.version for backup in reversed(backups) if backup.is_record]
@@ -139,6 +148,13 @@ def judge_backups(history: History, settings: Settings, now_ms: int) -> Tuple[Ve
         _judge_record(backup, rules, records.index(backup.version)) if backup.is_record else _judge_units(backup, rules, why_stay)
         for backup in backups
     )
+
+
+def _dated(backup: Backup, written_ms: Mapping[int, int]) -> Backup:
+    """With the later of the two dates, unless they are as good as the same."""
+    told_ms = written_ms.get(backup.version, 0) - MOST_CLOCK_DIFFERENCE_MS
+    known_ms = backup.timestamp_ms
+    return replace(backup, timestamp_ms=told_ms) if known_ms is not None and known_ms < told_ms else backup
 
 
 def _judge_record(backup: Backup, rules: _Rules, rank: int) -> Verdict:
@@ -175,8 +191,8 @@ class _Ranks:
 class _Rules:
     """The rules of a table's settings, applied to its log."""
 
-    def __init__(self, history: History, settings: Settings, now_ms: int) -> None:
-        self.settings, self.now_ms = settings, now_ms
+    def __init__(self, history: History, settings: Settings, times_ms: Sequence[int]) -> None:
+        self.settings, self.times_ms = settings, times_ms
         runs = sorted({effect.version for effect in history.effects}, reverse=True)
         self._rank_of_run = {version: rank for rank, version in enumerate(runs)}
         self._rank_in_unit: Dict[UnitKey, int] = {}
@@ -186,13 +202,18 @@ class _Rules:
             unit = effect.table_id, effect.partition
             self._rank_in_unit[effect.key] = ranks.setdefault(unit, _Ranks()).next_of(effect)
         self._rank_apart_from_rollbacks(history)
-        quarantined = find_quarantined(history, history.table_id, settings, now_ms)
         self._verified = history.verified
-        self._quarantined = frozenset(one.streak.partition for one in quarantined)
+        # Of whichever table: the one that is there now may have been renamed.
+        self._quarantined = frozenset(
+            one.streak.partition
+            for of_table in {effect.table_id for effect in history.standing}
+            for now_ms in times_ms
+            for one in find_quarantined(history, of_table, settings, now_ms)
+        )
 
     def _rank_apart_from_rollbacks(self, history: History) -> None:
         """What a rollback took out of live is newer than the old files of the runs still in force, and must not take their places."""
-        for stack in read_stacks(history, history.table_id).values():
+        for stack in read_all_stacks(history).values():
             for effects in (stack.done, stack.undone):
                 ranks = _Ranks()
                 for effect in (effect for effect in reversed(effects) if effect.key in self._rank_in_unit):
@@ -214,9 +235,9 @@ class _Rules:
             return Reason(Code.PINNED, "it is pinned")
         if backup.timestamp_ms is None:
             return Reason(Code.DATE_UNKNOWN, "its date cannot be read")
-        if backup.timestamp_ms > self.now_ms:
+        age_ms, keep_for_ms = min(self.times_ms) - backup.timestamp_ms, self.settings.keep_for_ms
+        if age_ms < 0:
             return Reason(Code.DATE_IN_FUTURE, "its date lies in the future")
-        age_ms, keep_for_ms = self.now_ms - backup.timestamp_ms, self.settings.keep_for_ms
         if age_ms < self.settings.min_age_ms:
             return Reason(Code.TOO_YOUNG, f"it is younger than min_age ({write_duration(self.settings.min_age_ms)})")
         if keep_for_ms is not None and age_ms < keep_for_ms:
@@ -282,7 +303,7 @@ def _keep_what_rollbacks_need(history: History, why_stay: Dict[UnitKey, Optional
 
     As far as that rollback is still possible: a gap in what stands ends it.
     """
-    for stack in read_stacks(history, history.table_id).values():
+    for stack in read_all_stacks(history).values():
         for effects in (stack.done, stack.undone):
             reachable: List[Effect] = []
             for effect in reversed(effects):
@@ -300,13 +321,14 @@ def why_needed(run: RunId) -> Reason:
     return Reason(Code.NEEDED_BY_ROLLBACK, f"a rollback of run {run}, whose backup stays, needs it")
 
 
-def find_window(history: History, verdicts: Sequence[Verdict], now_ms: int) -> Optional[Window]:
-    """How far back everything is kept by these verdicts; None if not even the newest backup of files is.
+def find_window(history: History, own: str, verdicts: Sequence[Verdict], now_ms: int) -> Optional[Window]:
+    """How far back everything is kept by these verdicts; None if not even the newest backup of files is. `own` is the id of the table that
+    is there now.
 
     It ends at a run of which an earlier cleanup discarded something, and where the table was created again.
     """
     of_run = {verdict.backup.version: verdict for verdict in verdicts}
-    broken = {effect.version for effect in history.effects if effect.place in history.discarded or effect.table_id != history.table_id}
+    broken = {effect.version for effect in history.effects if effect.place in history.discarded or effect.table_id != own}
     window, runs = None, 0
     for version in sorted({effect.version for effect in history.effects}, reverse=True):
         verdict = of_run.get(version)

@@ -76,10 +76,14 @@ class Stack:
 
 def read_stacks(history: History, table_id: str) -> Dict[str, Stack]:
     """The stack of each partition. A table re-created under the same name starts empty: its predecessor's files are not its own."""
-    stacks: Dict[str, Stack] = {}
+    return {partition: stack for (of_table, partition), stack in read_all_stacks(history).items() if of_table == table_id}
+
+
+def read_all_stacks(history: History) -> Dict[Tuple[str, str], Stack]:
+    """The stack of each partition of each table that the log is about, by the table's id and the partition."""
+    stacks: Dict[Tuple[str, str], Stack] = {}
     for effect in history.effects:
-        if effect.table_id == table_id:
-            stacks.setdefault(effect.partition, Stack()).take(effect)
+        stacks.setdefault((effect.table_id, effect.partition), Stack()).take(effect)
     return stacks
 
 

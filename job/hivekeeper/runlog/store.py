@@ -330,6 +330,12 @@ def _refuse_large(file: FileInfo, most: int = MOST_RECORD_BYTES) -> None:
         raise strict.foreign(file.path, "", f"it has {file.length} bytes, more than {most}")
 
 
+def written_times(cluster: Cluster, control: ControlPaths) -> Mapping[int, int]:
+    """When the entries of a log were written, by the NameNode's clock."""
+    with _explained():
+        return {version: file.mtime_ms for version, file in list_log(cluster.files, control).entries.items()}
+
+
 def list_log(files: Files, control: ControlPaths) -> LogFiles:
     """The files of a log. Raises UnreadableRecord for an entry that is too large."""
     return _log_files_in(files.look([control.log])[control.log])

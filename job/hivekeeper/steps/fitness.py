@@ -40,19 +40,26 @@ class FitnessOfTable:
         self._why: Optional[Reason] = None
 
     def why_unfit(self) -> Optional[Reason]:
-        """By an answer that is at most some seconds old. One that is gone, perhaps renamed, is found by the check before an exchange."""
+        """By an answer that is at most some seconds old. One that is gone, perhaps renamed, is found by the check before an exchange.
+
+        Raises MetastoreUnavailable where that answer is missing.
+        """
         now_ms = self._clock.monotonic_ms()
         if self._asked_ms is None or now_ms - self._asked_ms > MOST_AGE_MS:
-            self._asked_ms, self._why = now_ms, self._ask()
+            self._why = self._ask()
+            self._asked_ms = now_ms
         return self._why
 
-    def _ask(self) -> Optional[Reason]:
+    def why_known_unfit(self) -> Optional[Reason]:
+        """The same for what changes nothing in live, and can wait for an answer: until then by the last one."""
         try:
-            found = self._metastore.tables(self._table.database, [self._table.name]).get(self._table.name)
+            return self.why_unfit()
         except MetastoreUnavailable as error:
-            # What needs an answer asks before each exchange.
             log.warning("table=%s step=look-for-change failed reason=%r", self._table.log_field, str(error))
             return self._why
+
+    def _ask(self) -> Optional[Reason]:
+        found = self._metastore.tables(self._table.database, [self._table.name]).get(self._table.name)
         if found is None:
             return None
         if found.create_time != self._table.create_time:

@@ -334,6 +334,16 @@ def read_clock(run: Run) -> int:
     return info.mtime_ms
 
 
+def ask_time(cluster: Cluster, control: ControlPaths) -> int:
+    """The same before a run is opened, with the table's lock held: by a file whose name every version knows, as a kill may leave it."""
+    files, fresh = cluster.files, f"{control.mark}.part"
+    files.delete_file(fresh)
+    files.write_new(fresh, "")
+    info = files.stat(fresh)
+    files.delete_file(fresh)
+    return info.mtime_ms if info else 0
+
+
 def require_own_directory(run: Run) -> None:
     """Raise Fenced if the run's directory was taken over, or moved away with the control directory: a missing file then proves nothing."""
     if run.files.stat(run.paths.top) is None or run.files.stat(run.control.top) is None:

@@ -63,7 +63,7 @@ class Stager:
             what = f"{self._failed_in_a_row} jobs failed one after the other; the last one: {self._last_failure}"
             return Reason(Code.JOBS_KEEP_FAILING, what)
         why = self.run.cluster.stopping.why()
-        return Reason(Code.STOP_ASKED, why) if why else self.fitness.why_unfit()
+        return Reason(Code.STOP_ASKED, why) if why else self.fitness.why_known_unfit()
 
     def stage(self, number: int, batch: StageBatch) -> Staged:
         """Steps 2 and 3 for one batch of the plan, or a part of it. A job that fails while the run is ending counts as cancelled."""

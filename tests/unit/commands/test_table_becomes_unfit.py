@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper.codes import Exit
+from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.reasons import Code
+from hivekeeper.steps.fitness import FitnessOfTable
 from support import joined_desk
 from support.desk import desk_by, outcomes
 from support.joined_desk import at
@@ -36,6 +38,24 @@ def test_a_table_that_becomes_unfit_before_a_swap_is_left_as_it_is(how, by):
     assert {unit.why.code for unit in result.tables[0].units} == {CHANGES[how][1]}
     assert result.code is not Exit.DONE
     assert before.items() <= desk.world.files.contents(desk.live()).items()
+
+
+@pytest.mark.parametrize("by", [["dt"], []], ids=["partitioned", "unpartitioned"])
+def test_so_is_one_of_which_that_cannot_be_asked(by):
+    desk = desk_by(by)
+    before = desk.world.files.contents(desk.live())
+    at(desk, STAGED, lambda: (change(desk, "transactional"), desk.world.metastore.fail_next("tables", MetastoreUnavailable("timeout"))))
+    assert desk.compact().code is Exit.UNUSABLE
+    assert before.items() <= desk.world.files.contents(desk.live()).items()
+
+
+def test_without_an_answer_copies_are_written_by_the_last_one_and_the_next_unit_asks_again():
+    desk = desk_by(["dt"])
+    fitness = FitnessOfTable(desk.world.cluster, desk.world.table(desk.table))
+    desk.world.metastore.fail_next("tables", MetastoreUnavailable("timeout"))
+    assert fitness.why_known_unfit() is None
+    change(desk, "transactional")
+    assert fitness.why_known_unfit().code is fitness.why_unfit().code is Code.TRANSACTIONAL
 
 
 def test_nor_are_its_files_joined():

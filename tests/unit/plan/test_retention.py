@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import UsageError
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import retention
+from hivekeeper.plan import retention, rollback
 from hivekeeper.plan.retention import Window
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.history import Effect, History, LoggedRun, LoggedUnit
@@ -306,7 +306,7 @@ def test_an_age_below_the_floor_contradicts_it(keep_for_ms, is_refused):
 def test_the_window_is_how_far_back_everything_is_kept(rules, window):
     drawn, _ = from_drawing("100 80 30 2\ndt=1 ? ? ? ?\ndt=2 ? ? . .")
     history = History((*drawn.runs, a_logged_run(len(drawn.runs), operation="backup", age_ms=HOUR_MS)))
-    assert retention.find_window(history, judge(history, Settings(**{"min_age_ms": 0, **rules})), NOW_MS) == window
+    assert retention.find_window(history, TABLE, judge(history, Settings(**{"min_age_ms": 0, **rules})), NOW_MS) == window
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_the_window_is_how_far_back_everything_is_kept(rules, window):
 )
 def test_the_window_ends_at_a_run_of_which_something_was_discarded(drawing, window):
     history, _ = from_drawing(drawing)
-    assert retention.find_window(history, judge(history, Settings(min_age_ms=200 * HOUR_MS)), NOW_MS) == window
+    assert retention.find_window(history, TABLE, judge(history, Settings(min_age_ms=200 * HOUR_MS)), NOW_MS) == window
 
 
 def test_the_window_ends_where_the_table_was_created_again_and_passes_over_what_a_rollback_put_back():
@@ -329,7 +329,7 @@ def test_the_window_ends_where_the_table_was_created_again_and_passes_over_what_
     runs = [a_logged_run(one.version, one, age_ms=HOUR_MS * (9 - one.version)) for one in (first, second, undo)]
     of_former = replace(a_logged_run(0, replace(former, table_id="sales.events@1"), age_ms=9 * HOUR_MS), table_id="sales.events@1")
     history = History((of_former, *runs))
-    assert retention.find_window(history, judge(history, Settings()), NOW_MS) == Window(2, 8 * HOUR_MS)
+    assert retention.find_window(history, TABLE, judge(history, Settings()), NOW_MS) == Window(2, 8 * HOUR_MS)
 
 
 # ---- what holds for every log and every policy
@@ -422,7 +422,7 @@ def test_what_a_rollback_to_a_backup_that_stays_needs_is_there_as_long_as_it_was
     """Nothing that goes takes away a rollback to what stays."""
     stays = kept(history, rules)
     there = {effect.key for effect in history.standing}
-    for stack in retention.read_stacks(history, history.table_id).values():
+    for stack in rollback.read_stacks(history, TABLE).values():
         for effects in (stack.done, stack.undone):
             for index, effect in enumerate(effects):
                 newer = {one.key for one in effects[index:]}

@@ -1,0 +1,93 @@
+"""The clock of the machine that a cleanup runs on, or the NameNode's, is wrong: nothing goes before its time by both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper.commands.cleanup import clean_up
+from hivekeeper.commands.cleanup_orphans import clean_up_orphans
+from hivekeeper.config.settings import Settings
+from hivekeeper.model import Selection
+from hivekeeper.reasons import Code
+from support.contexts import a_context
+from support.desk import EVERYTHING, desk_by
+from support.leftovers import DAY_MS, build, clean, drop, wait
+from unit.commands.test_former_tables import old_files, reasons, take_place
+
+
+class Wrong:
+    """A clock that is ahead of the NameNode's."""
+
+    def __init__(self, clock, ahead_ms):
+        self._clock, self._ahead_ms = clock, ahead_ms
+
+    def now_ms(self):
+        return self._clock.now_ms() + self._ahead_ms
+
+    def monotonic_ms(self):
+        return self._clock.monotonic_ms()
+
+    def sleep_ms(self, ms):
+        self._clock.sleep_ms(ms)
+
+
+def by_wrong_clock(desk, ahead_ms, settings, **more):
+    cluster = replace(desk.world.cluster, clock=Wrong(desk.world.clock, ahead_ms))
+    return clean_up(a_context(cluster, Selection(tables=(desk.table,)), "20260901t000000z-0000", settings, **more))
+
+
+@pytest.mark.parametrize("days", [8, -8], ids=["the NameNode's is behind", "the NameNode's is ahead"])
+def test_young_backups_stay(days):
+    desk = build("partitioned")
+    before = old_files(desk)
+    result = by_wrong_clock(desk, days * DAY_MS, Settings())
+    assert reasons(result) == {Code.TOO_YOUNG if days > 0 else Code.DATE_IN_FUTURE}
+    assert before and old_files(desk) == before
+    assert not [path for path in desk.world.files.contents(desk.control.top) if path.endswith(".part")]
+
+
+@pytest.mark.parametrize("seconds", [0, 50, -50])
+def test_old_ones_go_by_clocks_that_differ_by_less_than_a_minute(seconds):
+    desk = build("partitioned")
+    wait(desk, 8)
+    by_wrong_clock(desk, seconds * 1000, Settings())
+    assert old_files(desk) == []
+
+
+def test_so_do_those_of_a_run_that_has_just_ended_where_no_age_is_asked_for():
+    desk = build("partitioned")
+    by_other = Wrong(desk.world.clock, 50_000)
+    desk.append("dt=1", *"abc")
+    desk.compact(cluster=replace(desk.world.cluster, clock=by_other))
+    by_wrong_clock(desk, 50_000, EVERYTHING)
+    assert old_files(desk) == []
+
+
+def test_young_backups_stay_that_a_machine_has_written_whose_clock_was_behind():
+    desk = desk_by([])
+    desk.world.wait(9 * DAY_MS)
+    desk.compact(cluster=replace(desk.world.cluster, clock=Wrong(desk.world.clock, -8 * DAY_MS)))
+    before = old_files(desk)
+    assert reasons(desk.cleanup(Settings(), dry_run=True)) == reasons(desk.cleanup(Settings())) == {Code.TOO_YOUNG}
+    assert before and old_files(desk) == before
+
+
+def test_those_of_a_former_table_stay_while_the_one_at_its_place_is_young():
+    theirs = take_place(build("flat"), "sales.events")
+    before = old_files(theirs)
+    assert reasons(by_wrong_clock(theirs, 8 * DAY_MS, Settings(), former_tables=True)) == {Code.TOO_YOUNG}
+    assert before and old_files(theirs) == before
+
+
+def test_those_of_a_dropped_table_stay_as_long_as_keep_for_says():
+    desk = build("flat")
+    control, rules = desk.control, {"min_age_ms": DAY_MS, "keep_for_ms": 60 * DAY_MS}
+    drop(desk)
+    clean(desk, **rules)
+    wait(desk, 2)
+    before = [path for path in desk.world.files.contents(control.top) if "/retired/" in path]
+    cluster = replace(desk.world.cluster, clock=Wrong(desk.world.clock, 60 * DAY_MS))
+    clean_up_orphans(a_context(cluster, Selection(databases=("sales",)), "20260901t000000z-0000", Settings(**rules)))
+    assert before and [path for path in desk.world.files.contents(control.top) if "/retired/" in path] == before
