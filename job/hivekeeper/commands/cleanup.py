@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
-from itertools import chain
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.commands import per_table, run_keys
@@ -21,12 +20,13 @@ from hivekeeper.commands.open_table import (
 )
 from hivekeeper.config.settings import Settings
 from hivekeeper.config.value_types import write_duration
+from hivekeeper.errors import Refused
 from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
 from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
-from hivekeeper.plan.retention import NamedPlace, Verdict, Window
+from hivekeeper.plan.retention import Verdict, Window
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
@@ -37,7 +37,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, MOST_UNITS, BackupPlace, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_log
 from hivekeeper.steps.census import Census
-from hivekeeper.steps.cleanup import TableGone
+from hivekeeper.steps.grounds import Directories, Grounds
 from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.timing import Step, timed
 
@@ -74,13 +74,12 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
         if answered is not None:
             return answered
         with timed(cluster, Step.PLAN):
-            table, verdicts, lives = judge(cluster, table, control, history, settings, census, lock)
+            table, verdicts, grounds = judge(cluster, table, control, history, settings, census, lock)
         window = _find_window(cluster, table, history, verdicts)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(outcome_of(verdict, ()) for verdict in verdicts)
             return TableOutcome(table.full_name, backups=backups, window=window)
-        per_table.require_time(cluster, table)
-        outcome = carry_out(context, table, control, history, verdicts, lives, lock)
+        outcome = carry_out(context, table, control, history, verdicts, grounds, lock)
     return replace(outcome, window=window)
 
 
@@ -97,12 +96,13 @@ def judge(
     settings: Settings,
     census: Optional[Census] = None,
     lock: Optional[Lock] = None,
-) -> Tuple[Table, Tuple[Verdict, ...], Mapping[str, str]]:
-    """The table that is here by now, a verdict for each backup, and where the units are; without a backup that may go, the metastore is not
-    asked for them.
-    What goes may go by the NameNode's clock, too: a machine's may be days ahead, or behind. What time it is can be asked with the `lock`.
+) -> Tuple[Table, Tuple[Verdict, ...], Grounds]:
+    """The table that is here by now, a verdict for each backup, and the grounds on which they go; without one that may go, the metastore is
+    not asked.
 
-    Raises Refused if another table has files here, or there is none any more.
+    What goes may go by the NameNode's clock, too: a machine's may be days ahead, or behind. It can be asked with the `lock`.
+
+    Raises Refused if another table has files here, or there is none any more; and Stopped.
     """
     retention.refuse_contradiction(settings, table.full_name)
     times_ms = [cluster.clock.now_ms()]
@@ -110,18 +110,22 @@ def judge(
     if not all(verdict.keep for verdict in verdicts):
         times_ms += [run_directory.ask_time(cluster, control) + MOST_CLOCK_DIFFERENCE_MS] if lock else []
         verdicts = _judge_at(table, history, settings, census, times_ms, store.written_times(cluster, control))
+    former = {effect.table_id for verdict in verdicts for effect in verdict.going} - {table_id(table)}
+    grounds = Grounds(cluster.clock, control, partial(_ask_grounds, cluster, table, control, history, former, census))
     if all(verdict.keep for verdict in verdicts):
-        return table, verdicts, {}
-    # Settling, and the wait for the lock, take their time.
-    now = read_again(cluster, table)
-    if table_id(now) != table_id(table):
+        return table, verdicts, grounds
+    # A pause, settling, and the wait for the lock take their time: the metastore is asked after them.
+    per_table.require_time(cluster, table)
+    try:
+        found = grounds.directories()
+    except Refused as refused:
+        if refused.reason.code is not Code.TABLE_CREATED_AGAIN:
+            raise
         # All of it is a former table's by now, and the new one has just been created.
-        return now, retention.keep_former(history, verdicts, _why_keep_former(now, history, settings, None, min(times_ms))), {}
-    require_own_place(cluster, table, control)
-    lives = find_lives(cluster, table)
-    refuse_where_it_was(cluster, table, lives.values(), settings)
-    shown = chain(lives.items(), _find_rescues(table, control, history, verdicts, census))
-    return table, keep_beyond(table, history, retention.keep_shown(history, verdicts, control, shown)), lives
+        now = read_again(cluster, table)
+        return now, retention.keep_former(history, verdicts, _why_keep_former(now, history, settings, None, min(times_ms))), grounds
+    refuse_where_it_was(cluster, table, found.lives.values(), settings)
+    return table, keep_beyond(table, history, retention.keep_shown(history, verdicts, control, found.all)), grounds
 
 
 def keep_beyond(table: Table, history: History, verdicts: Sequence[Verdict]) -> Tuple[Verdict, ...]:
@@ -152,16 +156,26 @@ def _judge_at(
     return retention.keep_former(history, verdicts, _why_keep_former(table, history, settings, census, min(times_ms)))
 
 
-def _find_rescues(
-    table: Table, control: ControlPaths, history: History, verdicts: Sequence[Verdict], census: Optional[Census]
-) -> Sequence[NamedPlace]:
-    """Partitions of other tables in this control directory, if old files of a former table are to go: who had that one may have pointed
-    them there, for its rows.
+def _ask_grounds(
+    cluster: Cluster, table: Table, control: ControlPaths, history: History, former: Collection[str], census: Optional[Census]
+) -> Directories:
+    """Raises Refused if the table is not the same any more, or none of them is to be moved; and if one of the `former` tables, by their
+    ids, of which old files are to go, may be there.
     """
-    going = {effect.table_id for verdict in verdicts for effect in verdict.going}
-    if census is None or going <= {table_id(table)}:
-        return ()
-    return census.partitions_inside(control.top, sorted(rules.names_of(rules.ids_of(history))), table.database)
+    now = read_again(cluster, table)
+    if table_id(now) != table_id(table):
+        what = f"{table.full_name}: it was dropped and created again meanwhile"
+        raise Refused(what, code=Code.TABLE_CREATED_AGAIN, state="nothing more was discarded", next="run cleanup again")
+    table = replace(now, location=table.location)
+    require_own_place(cluster, table, control)
+    lives = find_lives(cluster, table)
+    if census is None or not former:
+        return Directories(lives)
+    why = census.why_perhaps_there(former)
+    if why:
+        raise Refused(f"{table.full_name}: {why}", code=Code.OF_FORMER_TABLE, state="nothing more was discarded", next=BY_HAND)
+    # Who had that table may have pointed something at its old files, for its rows.
+    return Directories(lives, census.inside(control.top, rules.names_of(rules.ids_of(history)), table.database))
 
 
 def _why_keep_former(table: Table, history: History, settings: Settings, census: Optional[Census], now_ms: int) -> Mapping[str, Reason]:
@@ -184,14 +198,12 @@ def carry_out(
     control: ControlPaths,
     history: History,
     verdicts: Sequence[Verdict],
-    lives: Mapping[str, str],
+    grounds: Grounds,
     lock: Lock,
-    gone: Optional[TableGone] = None,
 ) -> TableOutcome:
-    """Write the plan durably and log the intention first; then discard backup by backup. `lives`: of a table that is gone, none."""
+    """Write the plan durably and log the intention first; then discard backup by backup."""
     cluster = context.cluster
-    shown = gone.ask_lives() if gone else lives.items()
-    plan = plan_cleanup(context, table, history, verdicts, lives)
+    plan = plan_cleanup(context, table, history, verdicts, grounds.directories().lives)
     run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP, context.settings_for(table.full_name))
     places = tuple(unit.backup.place for unit in plan.units if unit.backup)
     begin = LogEntry(context.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
@@ -202,14 +214,14 @@ def carry_out(
             table_log.commit(run, begin, parameters)
         with timed(cluster, Step.DISCARD):
             pause_ms = context.settings_for(table.full_name).delete_pause_ms
-            units = cleanup.discard_units(run, plan, shown, pause_ms, gone)
+            units = cleanup.discard_units(run, plan, grounds, pause_ms)
         finish.finish_units(run, units)
     outcome = TableOutcome(table.full_name, context.run, backups=tuple(outcome_of(verdict, units) for verdict in verdicts))
     code = per_table.with_recovered(cluster, outcome).code
 
     def record() -> TableOutcome:
         version = finish.record_run(run, plan, units, parameters, exit_code=code)
-        finish.tidy_up(cluster, table, control, is_gone=gone is not None)
+        finish.tidy_up(cluster, table, control, is_gone=grounds.is_gone)
         return replace(outcome, log_version=version)
 
     with timed(cluster, Step.RECORD):

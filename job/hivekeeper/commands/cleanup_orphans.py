@@ -23,8 +23,9 @@ from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
 from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
 from hivekeeper.plan.orphans import Doubt, Orphan, OrphanKind, OrphanState
-from hivekeeper.plan.retention import NamedPlace, Verdict
+from hivekeeper.plan.retention import Verdict
 from hivekeeper.ports import Cluster, Lock
+from hivekeeper.reasons import Code
 from hivekeeper.report.command_text import time_text
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
 from hivekeeper.runlog import store
@@ -35,7 +36,7 @@ from hivekeeper.runlog.run_files import CLEANUP, RunPlan
 from hivekeeper.steps import finish, ownership, recover, removal, table_lock
 from hivekeeper.steps import orphans as finding
 from hivekeeper.steps.census import Census
-from hivekeeper.steps.cleanup import TableGone
+from hivekeeper.steps.grounds import Directories, Grounds
 from hivekeeper.steps.observe import find_existing, qualify_all, qualify_table
 from hivekeeper.steps.removal import Aside
 
@@ -186,10 +187,18 @@ class _Records:
     def cluster(self) -> Cluster:
         return self.context.cluster
 
-    def ask_lives(self) -> Sequence[NamedPlace]:
-        """The directories of other tables and their partitions in it: somebody may have pointed them at old files to rescue rows."""
-        own = sorted(rules.names_of(rules.ids_of(self.history, self.plans)))
-        return [*self.census.partitions_inside(self.control.top, own, self.database), *self.census.tables_inside(self.control.top, own)]
+    def grounds(self) -> Grounds:
+        return Grounds(self.cluster.clock, self.control, self._ask, is_gone=True)
+
+    def _ask(self) -> Directories:
+        """Raises Refused if its table is, or may be, there again."""
+        doubt = _doubt(self)
+        if doubt:
+            what, state = f"{self.table.full_name}: {doubt.why}", "nothing more was discarded"
+            raise Refused(what, code=Code.OF_FORMER_TABLE, state=state, next=BY_HAND)
+        # Somebody may have pointed something at old files, to rescue rows.
+        own = rules.names_of(rules.ids_of(self.history, self.plans))
+        return Directories({}, self.census.inside(self.control.top, own, self.database))
 
 
 def _clean_up_records(context: Context, census: Census, database: str, orphan: Orphan) -> TableOutcome:
@@ -204,8 +213,6 @@ def _clean_up_records(context: Context, census: Census, database: str, orphan: O
     doubt = _doubt(records)
     if doubt:
         # Not even the lock is taken: it may be the control directory of a table that is elsewhere.
-        if doubt.is_sign and not context.dry_run:
-            finding.remove_mark(context.cluster, control)
         return _outcome(_stays(orphan, doubt.why))
     if context.dry_run:
         return _plan(records, orphan)
@@ -231,7 +238,14 @@ def _read(context: Context, census: Census, database: str, control: ControlPaths
 
 
 def _doubt(records: _Records) -> Optional[Doubt]:
-    """Why nothing in a control directory may be discarded, None if it may."""
+    """Why nothing in a control directory may be discarded, None if it may. A sign of its table ends the wait since it was dropped."""
+    doubt = _find_doubt(records)
+    if doubt and doubt.is_sign and not records.context.dry_run:
+        finding.remove_mark(records.cluster, records.control)
+    return doubt
+
+
+def _find_doubt(records: _Records) -> Optional[Doubt]:
     begun = [plan.run for plan in records.plans if plan.operation != CLEANUP] or [store.run_of(name) for name in records.unplanned]
     if begun:
         return Doubt(f"run {begun[0]} was interrupted: rows that readers miss may be there alone", is_sign=True)
@@ -255,7 +269,7 @@ def _plan(records: _Records, orphan: Orphan) -> TableOutcome:
         return _outcome(_marked(records, orphan, now_ms, "a run would mark it now"))
     if now_ms - known[1] < records.settings.min_age_ms:
         return _outcome(_marked(records, orphan, known[1], "it is marked"))
-    verdicts = _judge(records)
+    verdicts = _judge(records, records.grounds())
     backups = tuple(cleanup.outcome_of(verdict, (), dry_run=True) for verdict in verdicts)
     goes = not verdicts or any(not verdict.keep for verdict in verdicts)
     return _outcome(_kept(orphan, OrphanState.PLANNED if goes else OrphanState.KEPT, verdicts), backups)
@@ -265,8 +279,6 @@ def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutc
     """Mark, or discard; and where the directory was set aside, if nothing but records was left in it."""
     doubt = _doubt(records)
     if doubt:
-        if doubt.is_sign:
-            finding.remove_mark(records.cluster, records.control)
         return _outcome(_stays(orphan, doubt.why)), None
     since_ms, now_ms = finding.renew_mark(records.cluster, records.control, records.history)
     if since_ms == now_ms or now_ms - since_ms < records.settings.min_age_ms:
@@ -289,26 +301,25 @@ def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutc
 
 def _discard(records: _Records, lock: Lock, told_ms: int) -> Tuple[TableOutcome, Sequence[Verdict]]:
     """Finish what an interrupted cleanup had begun, then discard what no rule keeps, also not by the time that the NameNode has told."""
-    cluster, control, context = records.cluster, records.control, records.context
-    settle = partial(recover.settle_orphaned, TableGone(records.ask_lives))
+    cluster, control, context, grounds = records.cluster, records.control, records.context, records.grounds()
+    settle = partial(recover.settle_orphaned, grounds)
     for settled in recover.settle_runs(cluster, records.table, control, lock, context.run, settle):
         note_recovered(cluster, settled)
     records = replace(records, history=store.read_history(cluster, control))
-    verdicts = _judge(records, told_ms + MOST_CLOCK_DIFFERENCE_MS)
+    verdicts = _judge(records, grounds, told_ms + MOST_CLOCK_DIFFERENCE_MS)
     outcome = TableOutcome(records.table.full_name, backups=tuple(cleanup.outcome_of(verdict, ()) for verdict in verdicts))
     if not all(verdict.keep for verdict in verdicts):
-        per_table.require_time(cluster, records.table)
-        gone = TableGone(records.ask_lives)
-        outcome = cleanup.carry_out(context, records.table, control, records.history, verdicts, {}, lock, gone)
+        outcome = cleanup.carry_out(context, records.table, control, records.history, verdicts, grounds, lock)
     return outcome, verdicts
 
 
-def _judge(records: _Records, *told_ms: int) -> Tuple[Verdict, ...]:
+def _judge(records: _Records, grounds: Grounds, *told_ms: int) -> Tuple[Verdict, ...]:
     times_ms, written_ms = (records.cluster.clock.now_ms(), *told_ms), store.written_times(records.cluster, records.control)
     verdicts = retention.judge_backups(records.history, records.settings, *times_ms, written_ms=written_ms)
     if all(verdict.keep for verdict in verdicts):
         return verdicts
-    verdicts = retention.keep_shown(records.history, verdicts, records.control, records.ask_lives())
+    per_table.require_time(records.cluster, records.table)
+    verdicts = retention.keep_shown(records.history, verdicts, records.control, grounds.directories().all)
     return cleanup.keep_beyond(records.table, records.history, verdicts)
 
 

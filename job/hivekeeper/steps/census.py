@@ -85,6 +85,11 @@ class Census:
             self._again_ms = self.cluster.clock.monotonic_ms()
         return self._again
 
+    def inside(self, top: str, own: Iterable[str], database: str) -> List[NamedPlace]:
+        """The directories of all partitions and tables below a directory; see below."""
+        others = sorted(own)
+        return [*self.partitions_inside(top, others, database), *self.tables_inside(top, others)]
+
     def tables_inside(self, top: str, own: Sequence[str]) -> List[NamedPlace]:
         """The directories of all tables below a directory, of which a table may have several; but not of backup tables of `own`. Those of
         a database that may not be read may be anywhere.

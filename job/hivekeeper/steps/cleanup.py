@@ -7,16 +7,15 @@ deleted in part goes on being deleted.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from contextlib import nullcontext
 from functools import partial
-from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Container, ContextManager, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.errors import Refused
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.names import RunId
-from hivekeeper.plan.retention import NamedPlace, find_shown, why_needed, why_shown
-from hivekeeper.ports import FilesError, ForeignTrash, MetastoreUnavailable, NoPermission
+from hivekeeper.plan.retention import why_needed
+from hivekeeper.ports import FilesError, ForeignTrash, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitResult
@@ -26,15 +25,14 @@ from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
 from hivekeeper.steps.arrivals import move_late
 from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.cut import NOT_TO_TRASH, cut_off, is_begun
+from hivekeeper.steps.grounds import Grounds
 from hivekeeper.steps.leftovers import without_empty_staging
-from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.run_directory import Run, fenced, require_lock, return_backup
 from hivekeeper.steps.unfinished import MOST_TRIES, needs_investigation, require_answers
 from hivekeeper.steps.unit_loop import Act, leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
-MOST_AGE_OF_LIVES_MS = 60_000
 # How soon a pause between two units notices that the command is asked to end.
 LONGEST_REST_MS = 1000
 
@@ -42,25 +40,13 @@ NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set d
 NOT_REACHED = Reason(Code.RUN_ENDED, "the cleanup ended before this backup went; the next one decides anew")
 NOT_OUR_TRASH = "find out who made that, and have it moved away; then run cleanup again, or set discard: delete to delete at once"
 
-# Asks for the directories that no backup may lie in or around.
-AskLives = Callable[[], Iterable[NamedPlace]]
 
-
-@dataclass(frozen=True)
-class TableGone:
-    """The table does not exist any more. `ask_lives` asks for the directories that other tables have in its control directory."""
-
-    ask_lives: AskLives
-
-
-def discard_units(
-    run: Run, plan: RunPlan, lives: Iterable[NamedPlace], pause_ms: int = 0, gone: Optional[TableGone] = None
-) -> List[UnitResult]:
+def discard_units(run: Run, plan: RunPlan, grounds: Grounds, pause_ms: int = 0) -> List[UnitResult]:
     """Discard all units of a cleanup, with a pause after each. A unit that is left, or cannot be discarded, keeps its backup.
 
-    `lives`: the directories of the table's partitions, or what `gone` asks for. A backup that one of them lies in is never discarded.
+    `grounds` are asked before each of them.
     """
-    discard = _Discarder(run, plan, _show(run, plan, lives, gone)).discard
+    discard = _Discarder(run, plan, grounds).discard
 
     def discard_and_rest(unit: PlannedUnit) -> UnitResult:
         result = discard(unit)
@@ -68,7 +54,11 @@ def discard_units(
             _rest(run, pause_ms)
         return result
 
-    return take_turns(run.cluster.stopping, plan.units, discard_and_rest, leave_unit)
+    def resume() -> ContextManager[object]:
+        grounds.resume()
+        return nullcontext()
+
+    return take_turns(run.cluster.stopping, plan.units, discard_and_rest, leave_unit, hold=resume)
 
 
 def _rest(run: Run, pause_ms: int) -> None:
@@ -81,15 +71,22 @@ def _rest(run: Run, pause_ms: int) -> None:
         left_ms = until_ms - clock.monotonic_ms()
 
 
-def ender(run: Run, plan: RunPlan, lives: Iterable[NamedPlace], gone: Optional[TableGone] = None, is_former: bool = False) -> Act:
+def ender(run: Run, plan: RunPlan, grounds: Grounds, is_former: bool = False) -> Act:
     """The function that ends what an interrupted cleanup had begun with a unit. Call it in the order of the plan.
 
     A backup that is deleted in part goes; one that is whole stays. Since the cleanup chose it, its run may have been pinned, the rules
     changed, or the table dropped: the next cleanup judges it by what is in force then. `is_former`: the plan is about a table that lay here
-    before; its files are another one's now, and are not cut.
+    before; its files are another one's now, and are not cut. Raises what `grounds` raise: nothing is ended then.
     """
     _note_former_places(run, plan)
-    return partial(_end, run, _find_holders(plan), _show(run, plan, lives, gone), not (gone or is_former), _find_inside(run))
+    grounds.begin(_places_of(plan))
+    grounds.directories()
+    return partial(_end, run, _find_holders(plan), grounds, not (grounds.is_gone or is_former), _find_inside(run))
+
+
+def _places_of(plan: RunPlan) -> List[str]:
+    """Of the backups, below the control directory."""
+    return [unit.backup.place for unit in plan.units if unit.backup]
 
 
 def _find_inside(run: Run) -> FrozenSet[str]:
@@ -97,7 +94,9 @@ def _find_inside(run: Run) -> FrozenSet[str]:
     return frozenset(effect.place for effect in store.read_history(run.cluster, run.control).joined)
 
 
-def _end(run: Run, holders: Mapping[str, PlannedUnit], shown: _Shown, cuts: bool, inside: Container[str], unit: PlannedUnit) -> UnitResult:
+def _end(
+    run: Run, holders: Mapping[str, PlannedUnit], grounds: Grounds, cuts: bool, inside: Container[str], unit: PlannedUnit
+) -> UnitResult:
     if unit.inside:
         why = _why_held(run, unit, unit.inside, holders.get(unit.inside.file))
         if why:
@@ -105,10 +104,10 @@ def _end(run: Run, holders: Mapping[str, PlannedUnit], shown: _Shown, cuts: bool
         return _cut(run, unit, None if cuts and is_begun(run, unit) else leave_unit(unit, NOT_REACHED))
     if unit.backup and unit.backup.place in inside:
         return leave_unit(unit, NOT_REACHED)
-    return _insist(run, unit, partial(_end_whole, run, shown, unit))
+    return _insist(run, unit, partial(_end_whole, run, grounds, unit))
 
 
-def _end_whole(run: Run, shown: _Shown, unit: PlannedUnit) -> UnitResult:
+def _end_whole(run: Run, grounds: Grounds, unit: PlannedUnit) -> UnitResult:
     """End the deletion of a backup that is not inside a file; one that is neither in part nor whole is deleted, or in the trash.
 
     HDFS deletes a directory completely or not at all, local files one by one. The run that was about to delete it finds nothing at its path
@@ -117,7 +116,7 @@ def _end_whole(run: Run, shown: _Shown, unit: PlannedUnit) -> UnitResult:
     source, held, doomed = _places(run, unit)
     seen = _look_for(run, unit)
     if seen[doomed].exists:
-        why = shown.why_kept(unit.backup.place if unit.backup else "")
+        why = grounds.why_kept(_place_of(unit))
         if why:
             return _give_back(run, unit, why)
         if not _is_whole(run, unit, doomed):
@@ -143,38 +142,6 @@ def _find_holders(plan: RunPlan) -> Mapping[str, PlannedUnit]:
     return {file.name: unit for unit in whole for file in unit.manifest if names.may_be_joined(file.name)}
 
 
-class _Shown:
-    """Which backups partitions lie in or around. Somebody may point a partition there at any moment of a cleanup, which may take hours.
-
-    `is_gone`: the table does not exist any more.
-    """
-
-    def __init__(self, run: Run, plan: RunPlan, lives: Iterable[NamedPlace], ask: AskLives, is_gone: bool) -> None:
-        self.run, self.ask, self.places = run, ask, [unit.backup.place for unit in plan.units if unit.backup]
-        self.is_gone = is_gone
-        self._take(lives)
-
-    def _take(self, lives: Iterable[NamedPlace]) -> None:
-        self.shown = find_shown(self.run.control, self.places, lives)
-        self.asked_ms = self.run.cluster.clock.monotonic_ms()
-
-    def why_kept(self, place: str) -> Optional[Reason]:
-        """Why a backup must be kept, by an answer of the metastore that is at most a minute old."""
-        if self.run.cluster.clock.monotonic_ms() - self.asked_ms > MOST_AGE_OF_LIVES_MS:
-            try:
-                self._take(self.ask())
-            except MetastoreUnavailable as error:
-                return Reason(error.code, f"whether a partition lies in it cannot be asked: {error}")
-            except Refused as refused:
-                return refused.reason
-        return why_shown(self.shown[place]) if place in self.shown else None
-
-
-def _show(run: Run, plan: RunPlan, lives: Iterable[NamedPlace], gone: Optional[TableGone]) -> _Shown:
-    ask = gone.ask_lives if gone else lambda: find_lives(run.cluster, run.table).items()
-    return _Shown(run, plan, lives, ask, gone is not None)
-
-
 class _Discarder:
     """Discards the units of a cleanup, one after the other.
 
@@ -182,15 +149,16 @@ class _Discarder:
     discarded.
     """
 
-    def __init__(self, run: Run, plan: RunPlan, shown: _Shown) -> None:
-        self.run, self.plan, self.shown = run, plan, shown
+    def __init__(self, run: Run, plan: RunPlan, grounds: Grounds) -> None:
+        self.run, self.plan, self.grounds = run, plan, grounds
+        grounds.begin(_places_of(plan))
         self.holders = _find_holders(plan)
         self.kept: Dict[str, RunId] = {}
         _note_former_places(run, plan)
 
     def discard(self, unit: PlannedUnit) -> UnitResult:
-        backup = unit.backup.place if unit.backup else ""
-        why = self.shown.why_kept(backup) or _why_needed(unit, self.kept)
+        backup = _place_of(unit)
+        why = self.grounds.why_kept(backup) or _why_needed(unit, self.kept)
         if unit.inside:
             why = why or _why_held(self.run, unit, unit.inside, self.holders.get(unit.inside.file))
         result = UnitResult(unit, Outcome.KEPT, why=why) if why else self._discard_one(unit)
@@ -200,13 +168,17 @@ class _Discarder:
         return result
 
     def _discard_one(self, unit: PlannedUnit) -> UnitResult:
-        run, to_trash = self.run, self.plan.discard == TRASH
+        run, grounds, to_trash = self.run, self.grounds, self.plan.discard == TRASH
         if not unit.inside:
-            return _insist(run, unit, partial(_discard_whole, run, unit, to_trash), partial(_go_on, run, unit, to_trash))
+            return _insist(run, unit, *(partial(act, run, grounds, unit, to_trash) for act in (_discard_whole, _go_on)))
         # The files of a table that is gone are not ours to change: they keep the old bytes.
-        if self.shown.is_gone:
+        if grounds.is_gone:
             return UnitResult(unit, Outcome.DISCARDED)
         return _cut(run, unit, UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH) if to_trash else None)
+
+
+def _place_of(unit: PlannedUnit) -> str:
+    return unit.backup.place if unit.backup else ""
 
 
 def _note_former_places(run: Run, plan: RunPlan) -> None:
@@ -261,12 +233,12 @@ def _insist(run: Run, unit: PlannedUnit, act: Callable[[], UnitResult], again: O
     raise needs_investigation(run, unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause})")
 
 
-def _discard_whole(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
+def _discard_whole(run: Run, grounds: Grounds, unit: PlannedUnit, to_trash: bool) -> UnitResult:
     """Discard a backup that is at its place."""
     require_lock(run)
     source, held, _ = _places(run, unit)
     run.files.rename_exact(source, held)
-    return _discard_held(run, unit, to_trash)
+    return _discard_held(run, grounds, unit, to_trash)
 
 
 def _look_for(run: Run, unit: PlannedUnit) -> Mapping[str, Snapshot]:
@@ -292,7 +264,7 @@ def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
     return UnitResult(unit, Outcome.KEPT, why=why)
 
 
-def _go_on(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
+def _go_on(run: Run, grounds: Grounds, unit: PlannedUnit, to_trash: bool) -> UnitResult:
     """Continue from where the unit's backup is: a call failed, and perhaps was done."""
     source, held, doomed = _places(run, unit)
     seen = _look_for(run, unit)
@@ -303,12 +275,14 @@ def _go_on(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
         run.files.rename_exact(source, held)
     elif not seen[held].exists:
         return UnitResult(unit, Outcome.DISCARDED)
-    return _discard_held(run, unit, to_trash)
+    return _discard_held(run, grounds, unit, to_trash)
 
 
-def _discard_held(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
+def _discard_held(run: Run, grounds: Grounds, unit: PlannedUnit, to_trash: bool) -> UnitResult:
     source, held, doomed = _places(run, unit)
-    why, late = find_objection(run, unit, held)
+    why, late = find_objection(run, unit, held, takes_late=grounds.is_at(unit.unit, unit.live))
+    # To move and to compare a hundred thousand files takes its time.
+    why = why or grounds.why_kept(_place_of(unit))
     if not why and to_trash:
         why = _move_to_trash(run, held)
     if why:
@@ -328,13 +302,14 @@ def _move_to_trash(run: Run, held: str) -> Optional[Reason]:
         return Reason(error.code, str(error), NOT_OUR_TRASH, "its old files stay in the backup")
 
 
-def find_objection(run: Run, unit: PlannedUnit, held: str) -> Tuple[Optional[Reason], Tuple[str, ...]]:
-    """Why a backup must not be deleted, None if it may; and the late files, which are moved to live first.
+def find_objection(run: Run, unit: PlannedUnit, held: str, takes_late: bool) -> Tuple[Optional[Reason], Tuple[str, ...]]:
+    """Why a backup must not be deleted, None if it may; and the late files, which are moved to live first, if `takes_late`: readers look
+    there.
 
     Open files are checked before taking the listing that is compared: a file closed in between then shows its new
     length. Whoever could write to the partition may have put millions of files into it: such a backup stays as it is.
     """
-    expected = {file.name: file.length for file in unit.expected}
+    expected = {file.name: file.length for file in unit.expected} if takes_late else {}
     late: Tuple[str, ...] = ()
     entries, crowded = _look_at_held(run, unit, held)
     if expected and not crowded and manifests.find_late(unit.manifest, entries):

@@ -37,6 +37,7 @@ from hivekeeper.steps import (
     swap,
 )
 from hivekeeper.steps.exchange import Exchange
+from hivekeeper.steps.grounds import Directories, Grounds
 from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
 from hivekeeper.steps.run_directory import Returned, Run
 from hivekeeper.steps.whereabouts import Whereabouts
@@ -139,7 +140,7 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
     return run, tuple(confirmed)
 
 
-def settle_orphaned(gone: cleanup.TableGone, run: Run, plan: RunPlan) -> Found:
+def settle_orphaned(grounds: Grounds, run: Run, plan: RunPlan) -> Found:
     """End what a cleanup of a table that is gone had begun.
 
     Raises NeedsInvestigation for any other run: of these only the table's own recovery may move files. Its plan may have been hidden from
@@ -155,7 +156,7 @@ def settle_orphaned(gone: cleanup.TableGone, run: Run, plan: RunPlan) -> Found:
         )
     refuse_strangers(run, plan)
     refuse_unlogged(run, plan)
-    units = _settle_units(run, plan, cleanup.ender(run, plan, gone.ask_lives(), gone))
+    units = _settle_units(run, plan, cleanup.ender(run, plan, grounds))
     return replace(run, table=plan.table), tuple(units)
 
 
@@ -256,7 +257,8 @@ def _require_time(run: Run, plan: RunPlan, settled: int) -> None:
 def _find_settler(run: Run, plan: RunPlan, is_former: bool = False) -> Settle:
     """The function that finishes or undoes a unit of the plan. `is_former`: of a table that is not there any more."""
     if plan.operation == CLEANUP:
-        return cleanup.ender(run, plan, find_lives(run.cluster, run.table).items(), is_former=is_former)
+        grounds = Grounds(run.cluster.clock, run.control, lambda: Directories(find_lives(run.cluster, run.table)))
+        return cleanup.ender(run, plan, grounds, is_former)
     certificates = _read_certificates(run, plan)
     if plan.operation == ROLLBACK:
         return partial(_settle_rollback, run, rollback.find_passed(run, plan.units), certificates)

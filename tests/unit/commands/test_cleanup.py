@@ -169,7 +169,8 @@ def test_a_partition_that_somebody_points_into_a_backup_during_a_long_cleanup_ke
 def test_backups_are_kept_while_the_metastore_cannot_say_whether_a_partition_lies_in_them(desk, world):
     desk.compact()
     meanwhile(desk, lambda: world.metastore.fail_next("partitions", MetastoreUnavailable("timeout")))
-    assert kept_units(desk.cleanup()) == {"dt=2": "whether a partition lies in it cannot be asked: timeout"}
+    # For a minute: else each of thousands would wait for it.
+    assert set(kept_units(desk.cleanup()).items()) == {(unit, "whether it may go cannot be asked: timeout") for unit in ("dt=2", "dt=3")}
     assert world.rows_below(retired(desk, 2)) == world.rows_below(desk.live("dt=2"))
 
 
