@@ -173,7 +173,7 @@ def _ask_grounds(
         return Directories(lives)
     why = census.why_perhaps_there(former)
     if why:
-        raise Refused(f"{table.full_name}: {why}", code=Code.OF_FORMER_TABLE, state="nothing more was discarded", next=BY_HAND)
+        raise Refused(f"{table.full_name}: {why}", code=Code.RECORDS_NEEDED, state="nothing more was discarded", next=BY_HAND)
     # Who had that table may have pointed something at its old files, for its rows.
     return Directories(lives, census.inside(control.top, rules.names_of(rules.ids_of(history)), table.database))
 

@@ -195,7 +195,7 @@ class _Records:
         doubt = _doubt(self)
         if doubt:
             what, state = f"{self.table.full_name}: {doubt.why}", "nothing more was discarded"
-            raise Refused(what, code=Code.OF_FORMER_TABLE, state=state, next=BY_HAND)
+            raise Refused(what, code=Code.RECORDS_NEEDED, state=state, next=BY_HAND)
         # Somebody may have pointed something at old files, to rescue rows.
         own = rules.names_of(rules.ids_of(self.history, self.plans))
         return Directories({}, self.census.inside(self.control.top, own, self.database))

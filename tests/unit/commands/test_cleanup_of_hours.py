@@ -130,7 +130,7 @@ def test_what_a_dropped_table_has_left_stays_when_it_comes_back_in_a_pause(shape
     drop_and_mark(desk)
     back = lambda: desk.world.catalog.add_table(table, [])  # noqa: E731
     result = clean_up(desk, look, back, clean_up_orphans, Selection(databases=("sales",)))
-    assert (codes(result), backups_in(desk, top)) == ({Code.OF_FORMER_TABLE}, before)
+    assert (codes(result), backups_in(desk, top)) == ({Code.RECORDS_NEEDED}, before)
     # The wait begins anew when it is dropped again.
     assert not desk.world.files.stat(names.join(top, "_orphan.json"))
 
@@ -183,7 +183,7 @@ def test_old_files_of_a_table_that_comes_back_while_others_go_stay(desk, how):
     before = backups_in(desk, top)
     after_the_first(desk, lambda: desk.world.catalog.add_table(table, []))
     result = theirs.cleanup(EVERYTHING, former=True) if how == "former" else clean(desk, min_age_ms=0)
-    assert (result.code, codes(result)) == (Exit.PARTIAL, {Code.OF_FORMER_TABLE})
+    assert (result.code, codes(result)) == (Exit.PARTIAL, {Code.RECORDS_NEEDED})
     left = {path.rpartition("/")[0] for path in backups_in(desk, top)}
     assert len(left) == len({path.rpartition("/")[0] for path in before}) - 1
 
