@@ -127,8 +127,8 @@ def _is_about_same_second(table: Table, history: History) -> bool:
 
 
 def _make_way(table: Table, own: ControlPaths) -> str:
-    """How to move the records of the table that had the name before to where they are known to be those of a table that is gone. Onto a
-    directory that is there, `hdfs dfs -mv` moves another one into it.
+    """How to move the records of the table that had the name before to where they are known to be those of a table that is gone. What
+    is moved onto a directory that is there ends inside it.
     """
     aside = f"{own.top}-before-{table.create_time}"
     return f"hdfs dfs -mv {quoting.hdfs(own.top)} {quoting.hdfs(aside)} (of the table that had the name before), then: "
