@@ -443,7 +443,7 @@ def test_what_is_left_for_the_next_cleanup_keeps_its_rollbacks(history, most):
     assert goes <= may_go
     assert len(goes) <= most
     there = {effect.key for effect in history.standing}
-    for stack in retention.read_stacks(history, history.table_id).values():
+    for stack in rollback.read_all_stacks(history).values():
         for effects in (stack.done, stack.undone):
             for index, effect in enumerate(effects):
                 newer = {one.key for one in effects[index:]}
