@@ -728,11 +728,15 @@ class Cluster:
     # Interrupted runs of the current table that were settled: each run, and the number of its units by outcome (commands/open_table.py).
     recovered: List[Any] = field(default_factory=list, repr=False, compare=False)
     # Control directories and the tables at their homes, by the directory that they lie in. A command looks for them once, not for each
-    # table; and when it asked for the names of a database's tables, and which they were (steps/identity.py).
+    # table; the names of a database's tables, until when they may be used, and which of those directories belonged to no table by them
+    # (steps/identity.py).
     orphans: Dict[Tuple[str, FrozenSet[str]], Optional[Mapping[str, Sequence[str]]]] = field(
         default_factory=dict, repr=False, compare=False
     )
     names_there: Dict[str, Tuple[float, FrozenSet[str]]] = field(default_factory=dict, repr=False, compare=False)
+    homeless: Dict[Tuple[str, FrozenSet[str], str], Tuple[FrozenSet[str], List[str]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
     # The seconds in which the tables were created that their records are about, by directory and by whose records are read.
     orphan_seconds: Dict[Tuple[str, FrozenSet[str]], FrozenSet[int]] = field(default_factory=dict, repr=False, compare=False)
     beside: Beside = field(default_factory=Beside, repr=False, compare=False)

@@ -150,6 +150,7 @@ def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[Tabl
     cluster, outcomes, lost, left = context.cluster, Outcomes(context.selection.names_one), "", MOST_ROW_GROUPS
     cluster.orphans.clear()
     cluster.names_there.clear()
+    cluster.homeless.clear()
     cluster.orphan_seconds.clear()
     for table in tables:
         began = cluster.clock.monotonic_ms()

@@ -64,6 +64,7 @@ def verify_table(context: Context, table: Table, against: Optional[RunId], level
     table, control = find_records(cluster, table, context.settings_for(table.full_name))
     history = store.read_history(cluster, control) if control else History()
     if control is None or not history.runs:
+        identity.refuse_left_behind(cluster, table, cluster.trusted_owners, history)
         refuse_left_elsewhere(context, table)
         if against:
             raise per_table.unknown_run(table.full_name, against)

@@ -23,6 +23,7 @@ from hivekeeper.runlog.history import History, known_as
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps import orphans, ownership
 from hivekeeper.steps.fitness import MOST_AGE_MS
+from hivekeeper.steps.whereabouts import usable_until
 
 TRANSLATED = "TRANSLATED_TO_EXTERNAL"
 
@@ -110,7 +111,7 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str],
     # Each costs calls.
     for control in map(ControlPaths, homeless):
         is_left = control != own and table.create_time and _is_left_behind(cluster, table, control, trusted)
-        if is_left and (history is None or _may_hide_rows(cluster, control)):
+        if is_left and (history is None or _may_hide_rows(cluster, table, control)):
             raise NeedsInvestigation(
                 f"{table.full_name}: it was renamed, and its records and backups stayed in {control.top}",
                 code=Code.LEFT_BEHIND,
@@ -150,7 +151,13 @@ def _find_orphans(cluster: Cluster, database: str, beside: str, believed: Frozen
         return None
     # Without such a directory nothing needs to be known of the tables.
     there = _names_there(cluster, database) if controls else frozenset()
-    return [control for control, tables in controls.items() if not any(_is_there(table, database, there) for table in tables)]
+    key = beside, believed, database
+    known, found = cluster.homeless.get(key, (None, []))
+    if known is not there:
+        # Not for each of thousands of tables beside thousands of such directories.
+        found = [control for control, tables in controls.items() if not any(_is_there(table, database, there) for table in tables)]
+        cluster.homeless[key] = there, found
+    return found
 
 
 def _list_controls(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> Optional[Mapping[str, Sequence[str]]]:
@@ -184,18 +191,18 @@ def _tables_by_name(cluster: Cluster, beside: str) -> Optional[Mapping[str, Sequ
 
 
 def _names_there(cluster: Cluster, database: str) -> FrozenSet[str]:
-    """The names of the tables in a database, some seconds old at most: the places of all tables may be an hour old, and the control
-    directory of one that was renamed since would count as that of the table it was.
+    """The names of the tables in a database, some seconds old, or as old as it takes to ask for them: the places of all tables may be an
+    hour old, and the control directory of one that was renamed since would count as that of the table it was.
     """
-    now_ms = cluster.clock.monotonic_ms()
-    asked_ms, found = cluster.names_there.get(database, (-math.inf, frozenset()))
-    if now_ms - asked_ms > MOST_AGE_MS:
+    began_ms = cluster.clock.monotonic_ms()
+    until_ms, found = cluster.names_there.get(database, (-math.inf, frozenset()))
+    if began_ms > until_ms:
         try:
             found = frozenset(cluster.metastore.table_names(database))
         except KeyError:
             # It was dropped, with all its tables.
             found = frozenset()
-        cluster.names_there[database] = now_ms, found
+        cluster.names_there[database] = usable_until(cluster.clock, began_ms, MOST_AGE_MS), found
     return found
 
 
@@ -223,16 +230,22 @@ def _is_left_behind(cluster: Cluster, table: Table, control: ControlPaths, trust
     return False
 
 
-def _may_hide_rows(cluster: Cluster, control: ControlPaths) -> bool:
-    """Whether rows that readers miss may be there: a run was interrupted, or ended with them at another place than the table's."""
+def _may_hide_rows(cluster: Cluster, table: Table, control: ControlPaths) -> bool:
+    """Whether rows that readers miss may be there: a run was interrupted that had begun to exchange files, or ended with them at another
+    place than the table's. One that was killed while it wrote copies, as nearly all are, has changed nothing.
+    """
     # As in _find_ids.
     cluster = replace(cluster, log_entries={})
     try:
         history = store.read_history(cluster, control)
-        unfinished = orphans.find_unfinished(cluster, control, history)
+        unfinished = [control.run(directory) for directory in orphans.find_unfinished(cluster, control, history)]
+        plans = [store.read_plan(cluster, table, paths) for paths in unfinished]
     except (HivekeeperError, NoPermission):
         return True
-    return bool(unfinished) or any(unit.outcome is Outcome.MISPLACED for run in history.runs for unit in run.units)
+    aside = [paths.state(state) for paths in unfinished for state in ("retired", "recreated")]
+    is_away = any(seen.entries for seen in cluster.files.look(aside, 1 + len(aside)).values())
+    joins = any(unit.join for plan in plans if plan for unit in plan.units)
+    return is_away or joins or any(unit.outcome is Outcome.MISPLACED for run in history.runs for unit in run.units)
 
 
 def _created(known: str) -> int:

@@ -79,10 +79,10 @@ class Whereabouts:
         return found.get(file_id)
 
 
-def usable_until(clock: Clock, began_ms: float) -> float:
+def usable_until(clock: Clock, began_ms: float, most_age_ms: float = MOST_AGE_MS) -> float:
     """For how long something may be used that was just read, from then on."""
     ended_ms = clock.monotonic_ms()
-    return max(began_ms + MOST_AGE_MS, ended_ms + (ended_ms - began_ms))
+    return max(began_ms + most_age_ms, ended_ms + (ended_ms - began_ms))
 
 
 def _is_at(files: Files, path: str, file_id: int) -> bool:

@@ -12,6 +12,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
+from hivekeeper.steps import identity
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import Desk, outcomes
@@ -91,6 +92,19 @@ def test_the_advice_brings_the_rows_back(desks, with_rows):
     else:
         assert (code, other.world.rows_of(other.table)) == (Exit.DONE, before)
     assert {run.table_id.partition("@")[2] for run in other.log().runs} == {"5"}
+
+
+def test_verify_tells_also_where_the_dropped_table_has_left_an_empty_log():
+    world = World()
+    for name, create_time in (("events", 5), ("events2", 6)):
+        world.add_table(a_table((), kind="MANAGED_TABLE", name=name, create_time=create_time), {"": [1000] * 3})
+    desk, other = Desk(world, backup_table=False), Desk(world, "sales.events2", backup_table=False)
+    other.kill_before(["rename_exact", "/plan"], other.compact)
+    assert other.recover().code is Exit.DONE
+    desk.runs.extend(["20260101t000000z-0000"] * 10)
+    desk.kill_before(GAP, desk.compact)
+    take_name(desk)
+    assert_told(other.verify())
 
 
 def test_a_run_that_ended_with_misplaced_rows_is_told_again(desks):
@@ -191,6 +205,34 @@ def test_a_table_that_was_created_again_beside_what_a_dropped_one_left_is_compac
     desk.world.files.namespace.advance(3_600_001)
     other.append("", "n1", "n2", "n3")
     assert outcomes(other.compact()) == {"": "swapped"}
+
+
+def test_a_killed_copy_of_a_dropped_table_of_the_same_second_stops_no_other():
+    """Each night a script drops its tables and creates them again, all in one second; today one less."""
+    world = World()
+    for name, create_time in (("events", 5), ("events2", 4)):
+        world.add_table(a_table((), kind="MANAGED_TABLE", name=name, create_time=create_time), {"": [1000] * 3})
+    desk, other = Desk(world, backup_table=False), Desk(world, "sales.events2", backup_table=False)
+    assert other.compact().code is Exit.DONE
+    desk.runs.extend(["20260101t000000z-0000"] * 10)
+    carry_out(Hive(world).drop_table(other.table))
+    world.add_table(a_table((), kind="MANAGED_TABLE", name="events2", create_time=5), {"": [1000] * 3})
+    desk.kill_before(["rename_exact", "/stage/"], desk.compact)
+    carry_out(Hive(world).drop_table(desk.table))
+    world.files.namespace.advance(3_600_001)
+    assert outcomes(other.compact()) == {"": "swapped"}
+
+
+def test_thousands_of_such_tables_beside_as_many_directories_do_not_look_through_them_for_each(monkeypatch):
+    world, looked, is_there = World(), [], identity._is_there
+    for nth in range(5):
+        world.add_table(a_table((), kind="MANAGED_TABLE", name=f"events{nth}", create_time=5 + nth), {"": [1000] * 3})
+        assert Desk(world, f"sales.events{nth}", backup_table=False).compact().code is Exit.DONE
+        carry_out(Hive(world).drop_and_create(f"sales.events{nth}"))
+    monkeypatch.setattr(identity, "_is_there", lambda table, *where: looked.append(table) or is_there(table, *where))
+    context = a_context(world.cluster, Selection(databases=("sales",)), "20260102t000000z-0000", Desk(world, backup_table=False).settings)
+    assert compact_swap(context).code is Exit.DONE
+    assert len(looked) <= 5
 
 
 def test_a_table_whose_first_run_was_interrupted_is_recovered_beside_what_one_of_the_same_second_left():
