@@ -640,6 +640,15 @@ def test_records_of_a_dropped_table_of_the_same_second_with_other_columns_are_no
     assert outcomes(desk.compact()) == {"": "swapped"}
 
 
+def test_a_table_that_only_looks_like_a_dropped_one_of_the_same_second_is_not_told_to_take_its_records_alone():
+    world, desk = two_tables()
+    world.catalog.drop_table("sales.other")
+    problem = desk.compact().tables[0].problem
+    assert problem.code is Code.LEFT_BEHIND
+    assert "renamed from sales.other" in problem.what
+    assert "if it never had that name" in problem.next
+
+
 @pytest.mark.parametrize(("columns", "is_former"), [(("dt",), True), (("dt", "hour"), False), (("region",), False)])
 def test_the_log_of_a_dropped_table_of_the_same_second_is_not_that_of_one_with_other_partition_columns(columns, is_former):
     desk = make_desk()
