@@ -417,9 +417,10 @@ def test_a_control_directory_of_another_user_beside_is_not_taken_for_one_that_wa
 
 
 def test_a_backup_table_at_the_former_place_does_not_hide_what_a_rename_left_behind():
-    """It shows live until the swap, and that run was killed."""
+    """That of a record shows live until the swap, and that run was killed."""
     desk = make_desk("MANAGED_TABLE", columns=())
     desk = Desk(desk.world)
+    desk.backup()
     kill_in_the_gap(desk)
     assert any(name.startswith("sales.__bkp_") and table.location == desk.live() for name, table in desk.world.catalog.tables.items())
     carry_out(Hive(desk.world).rename_table(TABLE, RENAMED))
