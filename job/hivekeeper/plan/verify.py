@@ -145,7 +145,11 @@ def plan_proof(
         arrivals += _find_arrivals(wanted, link.before or ())
         if replaced or gone:
             expected, there = (wanted, effect.before) if replaced else (_wanted_after(wanted, effect, put_there), _files_of(following))
-            has_rest = bool(manifests.find_present(expected, there, cut)[0])
+            # What a rollback has put there, of a run since then, is as old.
+            brought_back = (file for later in effects[nth + 1 :] if later.undoes in put_there for file in later.after)
+            has_rest = any(
+                manifests.find_present(some, files, cut)[0] for some, files in ((expected, there), (brought_back, _files_of(live)))
+            )
             return replace(proof, arrivals=tuple(arrivals), broken=replaced or gone, has_older=proof.has_older or has_rest)
         links.append(link)
         wanted = [*_wanted_after(wanted, effect, put_there), *carried]
