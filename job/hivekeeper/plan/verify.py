@@ -116,7 +116,7 @@ def plan_proof(
     log's, `History.cut`, and `discarded` has the places that cleanups discarded according to it.
     """
     holders = _find_holders(effects, live, seen, place_path, cut)
-    first, whole, ids = holders[0], _find_whole(effects, holders), _find_ids(effects, cut)
+    first, whole, ids = holders[0], _find_whole(effects, holders), _find_ids(manifest, effects, cut)
     carried = _find_carried(manifest, effects[0], holders[1:], ids) if effects else {}
     base, missing = manifests.find_present(manifest, [*_files_of(first), *carried.values()], cut)
     proof = Proof(
@@ -168,10 +168,15 @@ def plan_proof(
     return replace(proof, arrivals=tuple(arrivals), late_in_backup=late)
 
 
-def _find_ids(effects: Iterable[Effect], cut: Mapping[FileKey, Cut]) -> Mapping[FileKey, int]:
-    """The ids of files that joins put into live, which the lists of what a run put there are without."""
+def _find_ids(manifest: Iterable[ManifestFile], effects: Iterable[Effect], cut: Mapping[FileKey, Cut]) -> Mapping[FileKey, int]:
+    """The ids of files that runs put into live, which the lists of those are often without; 0 if unknown. Files that the manifest has
+    without an id are left out: they may have been replaced before the first run.
+    """
+    unsure = {(file.name, file.length) for file in manifest if not file.file_id}
+    written = {(file.name, file.length): file.file_id for effect in effects for file in effect.after}
     joined = {(effect.inside.file, effect.inside.length): effect.inside.file_id for effect in effects if effect.inside}
-    return {**{key: each.file_id for key, each in cut.items()}, **joined}
+    told = {key: file_id for key, file_id in written.items() if key not in unsure}
+    return {**told, **{key: each.file_id for key, each in cut.items()}, **joined}
 
 
 def _find_carried(
@@ -180,15 +185,16 @@ def _find_carried(
     """The files that a run moved over into the directory that it put there, and as which they are in `later`: there, or where later runs
     moved them on. It claims nothing about them.
 
-    Where their ids are not known, nothing but the same name, length and time tells that they are those of the list.
+    A file that a run put there is known by its name, length and time where its id is not: the claim of that run compares its rows. For any
+    other file of unknown id nothing would tell that it was not replaced.
     """
     if effect.inside is not None:
         return {}
     by_name, taken = {file.name: file for file in effect.before}, {file.file_id for file in effect.before if file.file_id}
     left: Dict[ManifestFile, int] = {}
     for file in wanted:
-        file_id, same = file.file_id or ids.get((file.name, file.length), 0), by_name.get(file.name)
-        if file_id not in taken and not (same and 0 in (file_id, same.file_id)):
+        file_id, same = file.file_id or ids.get((file.name, file.length)), by_name.get(file.name)
+        if file_id is not None and file_id not in taken and not (same and 0 in (file_id, same.file_id)):
             left[file] = file_id
     found: Dict[ManifestFile, FileInfo] = {}
     for seen in later:
