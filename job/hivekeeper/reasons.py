@@ -485,6 +485,12 @@ class Code(Coded):
     )
     SUBMISSION_REFUSED = Topic.COMMAND, Exit.USAGE, "YARN or Spark refused the application: the configuration is wrong", "correct it"
     NO_SUCH_TABLE = Topic.COMMAND, Exit.REFUSED, "the metastore has no such table", "look at the spelling; SHOW TABLES lists them"
+    TABLE_DIRECTORY_GONE = (
+        Topic.COMMAND,
+        Exit.REFUSED,
+        "the directory that the table's control directory is to be made in is gone, and is not made again",
+        "who removed it may be about to put another one there: run again later",
+    )
     NO_SUCH_DATABASE = Topic.COMMAND, Exit.REFUSED, "the metastore has no such database", "look at the spelling; SHOW DATABASES lists them"
     NO_SUCH_RUN = Topic.COMMAND, Exit.REFUSED, "the table's log has no such run, backup or version", _HISTORY
     RUN_KEY_TAKEN = Topic.COMMAND, Exit.REFUSED, "another command used this `--run-key`", "give each command a key of its own"

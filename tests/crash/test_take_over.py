@@ -191,7 +191,19 @@ def test_a_directory_without_a_plan_that_holds_more_than_a_stage_keeps_every_fil
     assert sorted(kept) == ["a.parquet", "certificates-1.jsonl", "part-0.parquet"]
 
 
-def test_a_stage_that_another_run_swept_away_is_no_failed_proof(desk):
+def sweep(desk, batch):
+    desk.world.files.expire_locks()
+    desk.world.files.writer.delete(batch.target)
+
+
+def take_directory(desk, batch):
+    """By a run that has stalled since it found it, and has lost its own lock: this one's is held."""
+    top = batch.target.partition("/stage/")[0]
+    desk.world.files.writer.rename_into(top, f"{top}.t1")
+
+
+@pytest.mark.parametrize("act", [sweep, take_directory])
+def test_a_stage_that_another_run_swept_away_is_no_failed_proof(desk, act):
     for nth in range(2):
         desk.world.add_file(f"{desk.live('dt=1')}/more{nth}.parquet", [f"more{nth}"])
     desk.world.files.namespace.advance(3_600_000)
@@ -199,8 +211,7 @@ def test_a_stage_that_another_run_swept_away_is_no_failed_proof(desk):
 
     def swept_after(batch):
         written = read_stage(batch)
-        desk.world.files.expire_locks()
-        desk.world.files.writer.delete(batch.target)
+        act(desk, batch)
         return written
 
     desk.world.rows.read_stage = swept_after

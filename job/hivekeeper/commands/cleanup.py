@@ -43,6 +43,7 @@ from hivekeeper.steps.timing import Step, timed
 
 log = logging.getLogger(__name__)
 
+CREATED_AGAIN = Reason(Code.TABLE_CREATED_AGAIN, "it was dropped and created again meanwhile", "run cleanup again")
 BY_HAND = "find out what became of that table; nothing of it is discarded as long as that is not certain"
 
 
@@ -119,7 +120,7 @@ def judge(
     try:
         found = grounds.directories()
     except Refused as refused:
-        if refused.reason.code is not Code.TABLE_CREATED_AGAIN:
+        if refused.reason.code is not CREATED_AGAIN.code:
             raise
         # All of it is a former table's by now, and the new one has just been created.
         now = read_again(cluster, table)
@@ -164,8 +165,8 @@ def _ask_grounds(
     """
     now = read_again(cluster, table)
     if table_id(now) != table_id(table):
-        what = f"{table.full_name}: it was dropped and created again meanwhile"
-        raise Refused(what, code=Code.TABLE_CREATED_AGAIN, state="nothing more was discarded", next="run cleanup again")
+        what = f"{table.full_name}: {CREATED_AGAIN.what}"
+        raise Refused(what, code=CREATED_AGAIN.code, state="nothing more was discarded", next=CREATED_AGAIN.next)
     table = replace(now, location=table.location)
     require_own_place(cluster, table, control)
     lives = find_lives(cluster, table)

@@ -13,18 +13,21 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import Table
 from hivekeeper.reasons import Code
 from hivekeeper.report.results import TableOutcome
+from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.steps import identity
 
 
 def answer(context: Context, table: Table, history: History, operation: str) -> Optional[TableOutcome]:
-    """The outcome of the run with this command's key; None if there is none. Raises Refused if the key is another operation's, and
-    NeedsInvestigation if the log is another table's: a scheduler may give one key for all tables.
+    """The outcome of this table's run with this command's key; None if there is none. Of a table that was dropped, and created again by the
+    same execution, the new one has had none. Raises Refused if the key is another operation's, and NeedsInvestigation if the log is another
+    table's: a scheduler may give one key for all tables.
     """
-    run = history.find_key(context.run_key) if context.run_key else None
+    if not context.run_key or history.find_key(context.run_key) is None:
+        return None
+    run = identity.know_history(context.cluster, table, history).find_key(context.run_key, table_id(table))
     if run is None:
         return None
-    identity.know_history(context.cluster, table, history)
     if run.operation != operation:
         raise Refused(
             f"{table.full_name}: the run key {context.run_key} is that of run {run.run}, a {run.operation}",

@@ -246,7 +246,7 @@ def _find_since(unit: PlannedUnit, version: int, history: History, stack: Stack)
     in_force = tuple(effect for effect in stack.done if effect.version > version)
     wanted = {(file.name, file.length) for file in unit.manifest if not manifests.is_marker(file)}
     if in_force and wanted <= {(file.name, file.length) for file in in_force[0].before}:
-        return in_force
+        return stack.with_detours(in_force)
     return tuple(effect for effect in history.effects if effect.version > version and effect.partition == unit.name)
 
 

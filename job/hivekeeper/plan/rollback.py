@@ -24,8 +24,8 @@ from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit, absolute
 class Stack:
     """The effects on one unit: those in force (`done`), and those of rollbacks that can themselves be undone (`undone`).
 
-    `origins` gives, for the effect of a rollback, the run that it undid or redid. `detours`: after which effect in force files were joined
-    and brought back, as one under another name; oldest first.
+    `origins` gives, for the effect of a rollback, the run that it undid or redid. `detours`: after which of these effects files were joined
+    and brought back, as one under another name, or the other way round; oldest first.
     """
 
     done: List[Effect] = field(default_factory=list)
@@ -36,17 +36,21 @@ class Stack:
     def take(self, effect: Effect) -> None:
         if self.done and self.done[-1].key == effect.undoes:
             former = self.done.pop()
-            self.origins[effect.key] = self._origin(former)
+            self._detour(self.done, former, effect)
             self.undone.append(effect)
-            if former.inside and self.done:
-                own = self.detours.pop(former.key, [])
-                self.detours.setdefault(self.done[-1].key, []).extend([former, *own, effect])
         elif self.undone and self.undone[-1].key == effect.undoes:
-            self.origins[effect.key] = self._origin(self.undone.pop())
+            former = self.undone.pop()
+            self._detour(self.undone, former, effect)
             self.done.append(effect)
         else:
             self.done.append(effect)
             self.undone.clear()
+
+    def _detour(self, stack: Sequence[Effect], former: Effect, effect: Effect) -> None:
+        self.origins[effect.key] = self._origin(former)
+        if former.inside and stack:
+            own = self.detours.pop(former.key, [])
+            self.detours.setdefault(stack[-1].key, []).extend([former, *own, effect])
 
     @property
     def newest(self) -> Tuple[Effect, ...]:

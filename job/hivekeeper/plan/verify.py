@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Callable, Container, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Digest, FileInfo, Snapshot
@@ -115,9 +115,9 @@ def plan_proof(
     """Plan the proof. `manifest` is what the backup holds, `effects` are the later effects on the unit, oldest first; `cut` is the
     log's, `History.cut`, and `discarded` has the places that cleanups discarded according to it.
     """
-    holders = _find_holders(effects, live, seen, place_path)
-    first = holders[0]
-    carried = _find_carried(manifest, effects[0], holders[1]) if effects else {}
+    holders = _find_holders(effects, live, seen, place_path, cut)
+    first, whole, ids = holders[0], _find_whole(effects, holders), _find_ids(manifest, effects, cut)
+    carried = _find_carried(manifest, effects[0], holders[1:], ids) if effects else {}
     base, missing = manifests.find_present(manifest, [*_files_of(first), *carried.values()], cut)
     proof = Proof(
         base if first.exists else None,
@@ -135,15 +135,21 @@ def plan_proof(
     arrivals: List[FileInfo] = []
     wanted: Sequence[ManifestFile] = manifest
     put_there = {effect.key: effect.after for effect in effects}
-    for effect, holder, following in zip(effects, holders, holders[1:]):
-        carried = _find_carried(wanted, effect, following)
+    for nth, (effect, holder, following) in enumerate(zip(effects, holders, holders[1:])):
+        carried = _find_carried(wanted, effect, holders[nth + 1 :], ids)
         wanted = [file for file in wanted if file not in carried]
-        link, gone = _find_link(effect, holder, following, following is live, cut)
+        is_last = following is live
+        moved_on = {} if is_last else _find_carried(effect.after, effects[nth + 1], holders[nth + 2 :], ids)
+        link, gone = _find_link(effect, holder, [*_files_of(following), *moved_on.values()], whole[nth + 1], cut)
         replaced = _find_replaced(wanted, effect, cut)
         arrivals += _find_arrivals(wanted, link.before or ())
         if replaced or gone:
             expected, there = (wanted, effect.before) if replaced else (_wanted_after(wanted, effect, put_there), _files_of(following))
-            has_rest = bool(manifests.find_present(expected, there, cut)[0])
+            # What a rollback has put there, of a run since then, is as old.
+            brought_back = (file for later in effects[nth + 1 :] if later.undoes in put_there for file in later.after)
+            has_rest = any(
+                manifests.find_present(some, files, cut)[0] for some, files in ((expected, there), (brought_back, _files_of(live)))
+            )
             return replace(proof, arrivals=tuple(arrivals), broken=replaced or gone, has_older=proof.has_older or has_rest)
         links.append(link)
         wanted = [*_wanted_after(wanted, effect, put_there), *carried]
@@ -162,46 +168,91 @@ def plan_proof(
     return replace(proof, arrivals=tuple(arrivals), late_in_backup=late)
 
 
-def _find_carried(wanted: Iterable[ManifestFile], effect: Effect, following: Snapshot) -> Mapping[ManifestFile, FileInfo]:
-    """The files that a run moved over into the directory that it put there, and as which they are in it: it claims nothing about them."""
+def _find_ids(manifest: Iterable[ManifestFile], effects: Iterable[Effect], cut: Mapping[FileKey, Cut]) -> Mapping[FileKey, int]:
+    """The ids of files that runs put into live, which the lists of those are often without; 0 if unknown. Files that the manifest has
+    without an id are left out: they may have been replaced before the first run.
+    """
+    unsure = {(file.name, file.length) for file in manifest if not file.file_id}
+    written = {(file.name, file.length): file.file_id for effect in effects for file in effect.after}
+    joined = {(effect.inside.file, effect.inside.length): effect.inside.file_id for effect in effects if effect.inside}
+    told = {key: file_id for key, file_id in written.items() if key not in unsure}
+    return {**told, **{key: each.file_id for key, each in cut.items()}, **joined}
+
+
+def _find_carried(
+    wanted: Iterable[ManifestFile], effect: Effect, later: Iterable[Snapshot], ids: Mapping[FileKey, int]
+) -> Mapping[ManifestFile, FileInfo]:
+    """The files that a run moved over into the directory that it put there, and as which they are in `later`: there, or where later runs
+    moved them on. It claims nothing about them.
+
+    A file that a run put there is known by its name, length and time where its id is not: the claim of that run compares its rows. For any
+    other file of unknown id nothing would tell that it was not replaced.
+    """
     if effect.inside is not None:
         return {}
-    taken = {file.file_id for file in effect.before}
-    there = {file.file_id: file for file in _files_of(following) if file.file_id}
-    return {file: there[file.file_id] for file in wanted if file.file_id in there and file.file_id not in taken}
+    by_name, taken = {file.name: file for file in effect.before}, {file.file_id for file in effect.before if file.file_id}
+    left: Dict[ManifestFile, int] = {}
+    for file in wanted:
+        file_id, same = file.file_id or ids.get((file.name, file.length)), by_name.get(file.name)
+        if file_id is not None and file_id not in taken and not (same and 0 in (file_id, same.file_id)):
+            left[file] = file_id
+    found: Dict[ManifestFile, FileInfo] = {}
+    for seen in later:
+        if not left:
+            break
+        present = _files_of(seen)
+        known = {file.file_id: file for file in present if file.file_id}
+        alike = {(file.name, file.length, file.mtime_ms): file for file in present}
+        now = {file: known.get(file_id) if file_id else alike.get(file[:3]) for file, file_id in left.items()}
+        found.update((file, one) for file, one in now.items() if one is not None)
+        left = {file: file_id for file, file_id in left.items() if file not in found}
+    return found
 
 
 def _find_holders(
-    effects: Sequence[Effect], live: Snapshot, seen: Mapping[str, Snapshot], place_path: Callable[[str], str]
+    effects: Sequence[Effect], live: Snapshot, seen: Mapping[str, Snapshot], place_path: Callable[[str], str], cut: Mapping[FileKey, Cut]
 ) -> List[Snapshot]:
     """For each effect, and for live behind them, where the files are that live held just before it.
 
-    A join takes some files and leaves the others, which are where the next directory is: in a backup, or in live.
+    A join takes some files and leaves the others, which are where the next directory is: in a backup, or in live. They may be there without
+    those that it took: `exists` tells of these only. What a later rollback brought back is where that put it, if all of it is.
     """
-    holders = [live]
+    holders, brought_back = [live], {}
     for effect in reversed(effects):
-        if effect.inside is None:
-            holders.append(seen[place_path(effect.place)])
-            continue
         rest = holders[-1]
-        inner = find_inner(effect, rest)
-        entries = (*inner, *rest.entries)
-        holders.append(replace(rest, exists=rest.exists and bool(inner), entries=entries))
+        if effect.undoes:
+            brought_back[effect.undoes] = rest
+        if effect.inside is not None:
+            inner = find_inner(effect, rest)
+            holders.append(replace(rest, exists=bool(inner), entries=(*inner, *rest.entries)))
+            continue
+        own = seen[place_path(effect.place)]
+        back, missing = manifests.find_present(effect.before, _files_of(brought_back.get(effect.key, own)), cut)
+        holders.append(own if own.exists or missing or not back else replace(own, exists=True, entries=back))
     return holders[::-1]
+
+
+def _find_whole(effects: Sequence[Effect], holders: Sequence[Snapshot]) -> List[bool]:
+    """Which of the holders have all that live held then, but for what the next exchange of the directory moved on."""
+    whole = [True]
+    for effect, holder in zip(reversed(effects), reversed(holders[:-1])):
+        whole.append(holder.exists and (effect.inside is None or whole[-1]))
+    return whole[::-1]
 
 
 def find_inner(effect: Effect, holder: Snapshot) -> Tuple[FileInfo, ...]:
     """The old files of a join as they lie in the file that has them inside; () if that is not there as the run left it.
 
-    They have the names, times and ids that they had as files of their own.
+    They have the names, times and ids that they had as files of their own. That file may itself lie in another one, with which it was
+    joined later.
     """
     inside = effect.inside
     if inside is None or not effect.whole:
         return ()
-    around = next((one for one in _files_of(holder) if (one.file_id, one.length, one.begin) == (inside.file_id, inside.length, 0)), None)
+    around = next((one for one in _files_of(holder) if (one.file_id, one.length) == (inside.file_id, inside.length)), None)
     if around is None or around.is_open:
         return ()
-    found, begin = [], inside.begin
+    found, begin = [], around.begin + inside.begin
     for file in effect.before:
         found.append(around._replace(length=file.length, mtime_ms=file.mtime_ms, file_id=file.file_id, begin=begin, inner=file.name))
         begin += file.length
@@ -289,15 +340,18 @@ def _overwritten_since(effect: Effect, what: str) -> Reason:
 
 
 def _find_link(
-    effect: Effect, holder: Snapshot, following: Snapshot, is_last: bool, cut: Mapping[FileKey, Cut]
+    effect: Effect, holder: Snapshot, following: Sequence[FileInfo], is_whole: bool, cut: Mapping[FileKey, Cut]
 ) -> Tuple[Link, Optional[Reason]]:
-    """A run's files at their current place, and why any is missing. `following` holds what the run put into live."""
+    """A run's files at their current place, and why any is missing. What it put into live is in `following`, which may be without what the
+    next run took, unless it `is_whole`.
+    """
     before, lost = manifests.find_present(effect.before, _files_of(holder), cut) if holder.exists else (None, "")
-    after, gone = manifests.find_present(effect.after, _files_of(following), cut) if is_last or following.exists else (None, "")
-    link = Link(effect, before, after)
+    after, gone = manifests.find_present(effect.after, following, cut)
+    is_known = is_whole or (bool(after) and not gone)
+    link = Link(effect, before, after if is_known else None)
     if lost:
         return link, Reason(Code.BACKUP_CHANGED, f"the backup of run {effect.run} is not what it was: {lost}")
-    return link, _overwritten_since(effect, gone) if gone else None
+    return link, _overwritten_since(effect, gone) if gone and is_known else None
 
 
 def _find_replaced(wanted: Iterable[ManifestFile], effect: Effect, cut: Mapping[FileKey, Cut]) -> Optional[Reason]:

@@ -225,9 +225,9 @@ class History:
         """The `backup` runs whose record was not dropped."""
         return tuple(run for run in self.runs if run.operation == BACKUP and names.record_place(run.directory) not in self.discarded)
 
-    def find_key(self, key: str) -> Optional[LoggedRun]:
-        """The run that bore a scheduler's key first, or None."""
-        return next((entry for entry in self.runs if entry.run_key == key), None)
+    def find_key(self, key: str, table_id: Optional[str] = None) -> Optional[LoggedRun]:
+        """The run, of the table with this id if one is given, that bore a scheduler's key first, or None."""
+        return next((entry for entry in self.runs if entry.run_key == key and table_id in (None, entry.table_id)), None)
 
     def find(self, run: RunId) -> Optional[LoggedRun]:
         """The last entry of a run, or None."""

@@ -110,15 +110,16 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str],
         )
     # Each costs calls.
     for control in map(ControlPaths, homeless):
-        is_left = control != own and table.create_time and _is_left_behind(cluster, table, control, trusted)
-        if is_left and (history is None or _may_hide_rows(cluster, table, control)):
+        former = _find_former_name(cluster, table, control, trusted) if control != own and table.create_time else ""
+        if former and (history is None or _may_hide_rows(cluster, table, control)):
             raise NeedsInvestigation(
-                f"{table.full_name}: it was renamed, and its records and backups stayed in {control.top}",
+                f"{table.full_name}: it was renamed from {former}, and its records and backups stayed in {control.top}",
                 code=Code.LEFT_BEHIND,
                 state="nothing was touched; where a run was interrupted, the rows may be in that directory alone",
                 next=f"{_make_way(table, own) if history is not None else ''}"
                 f"hdfs dfs -mv {quoting.hdfs(control.top)} {quoting.hdfs(own.top)}, then: "
-                f"hivekeeper recover --table {quoting.shell(table.full_name)}",
+                f"hivekeeper recover --table {quoting.shell(table.full_name)}; but if it never had that name, and another table had it, "
+                "created in the same second: see docs/runbook.md, the table changed meanwhile",
             )
 
 
@@ -212,22 +213,24 @@ def _is_there(table: str, database: str, there: FrozenSet[str]) -> bool:
     return of != database or name in there
 
 
-def _is_left_behind(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> bool:
-    """Whether the records of a control directory can be those of this table, by its creation time and its columns. Several tables may have
-    been created in one second: one that is still there under its name is none of this one's former names, wherever it lies by now.
+def _find_former_name(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> str:
+    """The former name of this table if the records of a control directory can be its own, by its creation time and its columns; else "".
+    Several tables may have been created in one second: one that is still there under its name is none of this one's former names, wherever
+    it lies by now.
 
     Records of tables of other seconds are read once in a command: there may be thousands of such directories, or long logs, and thousands
     of tables beside them.
     """
     directory = control.top, frozenset(trusted)
     if table.create_time not in cluster.orphan_seconds.get(directory, frozenset([table.create_time])):
-        return False
+        return ""
     found = _find_ids(cluster, table, control, trusted)
     cluster.orphan_seconds[directory] = frozenset(map(_created, found))
     for known, is_like_it in found.items():
-        if is_like_it and _created(known) == table.create_time and not _is_another(cluster, table, known.rpartition("@")[0]):
-            return True
-    return False
+        name = known.rpartition("@")[0]
+        if is_like_it and _created(known) == table.create_time and not _is_another(cluster, table, name):
+            return name
+    return ""
 
 
 def _may_hide_rows(cluster: Cluster, table: Table, control: ControlPaths) -> bool:

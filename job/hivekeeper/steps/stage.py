@@ -21,7 +21,7 @@ from hivekeeper.runlog.store import write_durably
 from hivekeeper.steps.attributes import dress, warn_narrower
 from hivekeeper.steps.fitness import FitnessOfTable
 from hivekeeper.steps.join import ToJoin, make_joined
-from hivekeeper.steps.run_directory import Run, require_lock
+from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
 from hivekeeper.steps.timing import Step, timed
 
 # Halving a batch of a thousand units down to one bad unit takes twenty jobs, half of which succeed.
@@ -137,8 +137,9 @@ class Stager:
             content = written[unit.number]
             differences = proof.compare_unit(sources, output, listed, unit.outputs, read[unit.number], content)
             if differences:
-                # Whoever took this run over deletes its stage.
+                # Whoever took this run over deletes its stage; one that has stalled may do so although it has lost its lock.
                 require_lock(self.run)
+                require_own_directory(self.run)
                 differing[unit.number] = Reason(Code.PROOF_FAILED, "; ".join(differences[:3]))
                 continue
             directory = _staged_directory(batch, unit.number)

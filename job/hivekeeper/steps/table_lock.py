@@ -78,7 +78,7 @@ def _take(cluster: Cluster, table: Table, control: ControlPaths, run: RunId, set
         require_no_file(cluster.files, table, control)
         raise Refused(
             f"{table.full_name}: its directory is gone: {names.parent(control.top)}",
-            code=Code.DIRECTORY_GONE,
+            code=Code.TABLE_DIRECTORY_GONE,
             state="it was not made again: who removed it may be about to put another one there",
             next="run again later; if nobody puts one there, find out who removed it",
         ) from gone

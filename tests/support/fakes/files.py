@@ -962,7 +962,10 @@ def part_of(node: Node, begin: int, length: int) -> Any:
     edges = [0, *itertools.accumulate(block.length for block in node.blocks)]
     if begin not in edges or begin + length not in edges:
         raise NotPossible("no file lies there in it")
-    return joined(node.content.parts[edges.index(begin) : edges.index(begin + length)])
+    there = node.content.parts[edges.index(begin) : edges.index(begin + length)]
+    if not there:
+        raise NotPossible("what lay there was overwritten")
+    return joined(there)
 
 
 def is_foreign(path: str) -> bool:

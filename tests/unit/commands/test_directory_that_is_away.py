@@ -60,7 +60,7 @@ def test_nor_does_the_lock_of_a_table_whose_directory_goes_just_before_it_is_tak
     result = getattr(desk, command)()
     assert seen
     problem = result.tables[0].problem
-    assert (result.code, problem.code, problem.what) == (Exit.REFUSED, Code.DIRECTORY_GONE, f"{TABLE}: its directory is gone: {ROOT}")
+    assert (result.code, problem.code, problem.what) == (Exit.REFUSED, Code.TABLE_DIRECTORY_GONE, f"{TABLE}: its directory is gone: {ROOT}")
     assert put_new_one(desk) == 3
     assert getattr(desk, command)().code is Exit.DONE
 

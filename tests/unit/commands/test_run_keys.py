@@ -23,7 +23,7 @@ COMMANDS = {"compact": compact_swap.compact_swap, "rollback": rollback.rollback,
 @pytest.fixture
 def desk():
     world = World()
-    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 3})
+    world.add_table(a_table(["dt"], create_time=5), {"dt=1": [1000] * 3, "dt=2": [1000] * 3})
     return Desk(world)
 
 
@@ -118,6 +118,21 @@ def test_an_attempt_that_changed_nothing_may_be_made_again(desk):
     assert run(desk, "rollback").code is Exit.DONE
     assert outcomes(run(desk, "compact", key="k2")) == {"dt=1": "swapped", "dt=2": "swapped"}
     assert run(desk, "compact", key="k3").tables[0].answered_by is None
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_table_that_the_execution_drops_and_creates_again_is_done_and_a_renamed_one_is_not(desk, is_renamed):
+    """A job that builds a table, compacts it and then fails is tried again as a whole."""
+    run(desk, "compact")
+    table, partitions = desk.world.table(desk.table), desk.world.partitions(desk.table).values()
+    desk.world.catalog.drop_table(desk.table)
+    changed = replace(table, name="events2") if is_renamed else replace(table, create_time=table.create_time + 60)
+    desk.world.catalog.add_table(changed, partitions)
+    desk.table = changed.full_name
+    desk.append("dt=1", "a", "b")
+    second = run(desk, "compact")
+    assert (second.tables[0].answered_by is not None) == is_renamed
+    assert outcomes(second) == ({} if is_renamed else {"dt=1": "swapped"})
 
 
 def test_another_command_with_a_used_key_is_refused(desk):

@@ -417,9 +417,10 @@ def test_a_control_directory_of_another_user_beside_is_not_taken_for_one_that_wa
 
 
 def test_a_backup_table_at_the_former_place_does_not_hide_what_a_rename_left_behind():
-    """It shows live until the swap, and that run was killed."""
+    """That of a record shows live until the swap, and that run was killed."""
     desk = make_desk("MANAGED_TABLE", columns=())
     desk = Desk(desk.world)
+    desk.backup()
     kill_in_the_gap(desk)
     assert any(name.startswith("sales.__bkp_") and table.location == desk.live() for name, table in desk.world.catalog.tables.items())
     carry_out(Hive(desk.world).rename_table(TABLE, RENAMED))
@@ -638,6 +639,15 @@ def test_records_of_a_dropped_table_of_the_same_second_with_other_columns_are_no
     world, desk = two_tables(Column("more", "int"))
     world.catalog.drop_table("sales.other")
     assert outcomes(desk.compact()) == {"": "swapped"}
+
+
+def test_a_table_that_only_looks_like_a_dropped_one_of_the_same_second_is_not_told_to_take_its_records_alone():
+    world, desk = two_tables()
+    world.catalog.drop_table("sales.other")
+    problem = desk.compact().tables[0].problem
+    assert problem.code is Code.LEFT_BEHIND
+    assert "renamed from sales.other" in problem.what
+    assert "if it never had that name" in problem.next
 
 
 @pytest.mark.parametrize(("columns", "is_former"), [(("dt",), True), (("dt", "hour"), False), (("region",), False)])

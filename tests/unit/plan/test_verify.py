@@ -120,6 +120,24 @@ def test_an_overwrite_between_a_record_and_a_run_breaks_the_proof():
     assert found.base is None
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_file_of_a_record_that_a_run_moved_over_is_known_by_its_id_alone(known):
+    """Without it, another file may have been put in its place before the run, with its name, length and time."""
+    manifest = (*recorded("a1", "a2"), *recorded("x", known=known))
+    seen = {A.place: a_snapshot(*entries("a1", "a2"))}
+    found = verify.plan_proof(manifest, [A], a_snapshot(*entries("A.new", "x")), seen, str, {}, set())
+    assert (found.broken is None) == known
+
+
+def test_a_file_that_a_run_put_there_is_known_without_an_id_where_the_next_one_moved_it_over():
+    """The claim of its run compares its rows there."""
+    first = an_effect("A", ("a1", "a2"), ("A.new", "A.two"))
+    holders = [a_snapshot(*entries("a1", "a2")), a_snapshot(*entries("A.new"))]
+    found = plan(("a1", "a2"), [first, an_effect("B", ("A.new",), ("B.new",))], a_snapshot(*entries("B.new", "A.two")), holders)
+    assert links(found) == [("A", ["a1", "a2"], ["A.new", "A.two"]), ("B", ["A.new"], ["B.new"])]
+    assert (names(found.newest), found.broken) == (["B.new", "A.two"], None)
+
+
 @pytest.mark.parametrize("holder", [a_snapshot(*entries("a1")), a_snapshot(*entries("a1", "a2", mtime_ms=7))], ids=["lost", "touched"])
 def test_a_backup_that_is_not_what_it_was_proves_nothing(holder):
     found = plan(("a1", "a2"), [A], a_snapshot(*entries("A.new")), [holder])
