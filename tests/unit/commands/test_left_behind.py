@@ -83,7 +83,7 @@ def test_the_advice_brings_the_rows_back(desks, with_rows):
         source, target = move.split()[3:5]
         assert source in (FORMER, other.control.top) and not other.world.files.stat(target)
         other.world.files.writer.rename_into(source, target)
-    assert (len(moves), recover) == (2, "hivekeeper recover --table sales.events2")
+    assert (len(moves), recover.partition(";")[0]) == (2, "hivekeeper recover --table sales.events2")
     code = other.recover().code
     if with_rows:
         # The new ones are in live, the old ones in a backup that is pinned.
