@@ -243,10 +243,10 @@ def _may_hide_rows(cluster: Cluster, table: Table, control: ControlPaths) -> boo
         history = store.read_history(cluster, control)
         unfinished = [control.run(directory) for directory in orphans.find_unfinished(cluster, control, history)]
         plans = [store.read_plan(cluster, table, paths) for paths in unfinished]
+        aside = [paths.state(state) for paths in unfinished for state in ("retired", "recreated")]
+        is_away = any(seen.entries for seen in cluster.files.look(aside, 1 + len(aside)).values())
     except (HivekeeperError, NoPermission):
         return True
-    aside = [paths.state(state) for paths in unfinished for state in ("retired", "recreated")]
-    is_away = any(seen.entries for seen in cluster.files.look(aside, 1 + len(aside)).values())
     joins = any(unit.join for plan in plans if plan for unit in plan.units)
     return is_away or joins or any(unit.outcome is Outcome.MISPLACED for run in history.runs for unit in run.units)
 
