@@ -112,7 +112,9 @@ def judge(
         times_ms += [run_directory.ask_time(cluster, control) + MOST_CLOCK_DIFFERENCE_MS] if lock else []
         verdicts = _judge_at(table, history, settings, census, times_ms, store.written_times(cluster, control))
     former = {effect.table_id for verdict in verdicts for effect in verdict.going} - {table_id(table)}
-    grounds = Grounds(cluster.clock, control, partial(_ask_grounds, cluster, table, control, history, former, census))
+    # Also the former names of this table: its backup tables have them.
+    known = rules.names_of(rules.ids_of(store.read_history(cluster, control))) if census else frozenset()
+    grounds = Grounds(cluster.clock, control, partial(_ask_grounds, cluster, table, control, former, known, census))
     if all(verdict.keep for verdict in verdicts):
         return table, verdicts, grounds
     # A pause, settling, and the wait for the lock take their time: the metastore is asked after them.
@@ -158,10 +160,10 @@ def _judge_at(
 
 
 def _ask_grounds(
-    cluster: Cluster, table: Table, control: ControlPaths, history: History, former: Collection[str], census: Optional[Census]
+    cluster: Cluster, table: Table, control: ControlPaths, former: Collection[str], known: Iterable[str], census: Optional[Census]
 ) -> Directories:
     """Raises Refused if the table is not the same any more, or none of them is to be moved; and if one of the `former` tables, by their
-    ids, of which old files are to go, may be there.
+    ids, of which old files are to go, may be there. `known`: the names of all tables that the log is about.
     """
     now = read_again(cluster, table)
     if table_id(now) != table_id(table):
@@ -176,7 +178,7 @@ def _ask_grounds(
     if why:
         raise Refused(f"{table.full_name}: {why}", code=Code.RECORDS_NEEDED, state="nothing more was discarded", next=BY_HAND)
     # Who had that table may have pointed something at its old files, for its rows.
-    return Directories(lives, census.inside(control.top, rules.names_of(rules.ids_of(history)), table.database))
+    return Directories(lives, census.inside(control.top, {table.full_name, *known}, table.database))
 
 
 def _why_keep_former(table: Table, history: History, settings: Settings, census: Optional[Census], now_ms: int) -> Mapping[str, Reason]:

@@ -161,7 +161,7 @@ def _why_of_other(census: Census, control: ControlPaths, history: Optional[Histo
     """Why these may be the records of a table elsewhere, which whoever may rename them has put here; "" if they are not."""
     own = {table_id(table) for table in census.tables() if table.location == control.home}
     others = rules.ids_of(history) - own - {""} if history else ()
-    why = rules.why_perhaps_there(others, census.tables()) if others else ""
+    why = census.why_perhaps_there(others) if others else ""
     return f"its log is about {sorted(rules.names_of(others))[0]}, and {why}" if why else ""
 
 

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 # So many are read in one call.
 TABLES_AT_ONCE = 1000
 MOST_AGE_OF_TABLES_MS = 60_000
+# Of a reading that only confirms a newer one: what was dropped since still counts as there.
+MOST_AGE_OF_TABLES_BEFORE_MS = 3_600_000
 # Like the locations of tables (`ports.Metastore.locations_below`): reading all partitions of a metastore may take many minutes.
 MOST_AGE_OF_PARTITIONS_MS = 3_600_000
 # Stands for those of a database that may not be read, in messages: Hive 4 lets anybody call a table so.
@@ -51,9 +53,10 @@ class Census:
     cluster: Cluster
     _tables: Sequence[Table] = ()
     _tables_ms: Optional[float] = None
-    # Those of a second reading.
-    _again: Sequence[Table] = ()
-    _again_ms: Optional[float] = None
+    # Those of the reading before, in the opposite order.
+    _before: Sequence[Table] = ()
+    _before_ms: Optional[float] = None
+    _step: int = 1
     # Databases of which the metastore refuses the tables.
     _closed: Sequence[str] = ()
     _partitions: Sequence[PartitionInside] = field(default_factory=list)
@@ -67,23 +70,27 @@ class Census:
     def tables(self) -> Sequence[Table]:
         """The tables of all databases without what takes room, their locations qualified; at most a minute old."""
         if self._is_old(self._tables_ms, MOST_AGE_OF_TABLES_MS):
-            self._tables, self._closed = self._read_tables(self.cluster.metastore.databases())
-            self._tables_ms = self.cluster.clock.monotonic_ms()
+            self._read_all_tables()
         return self._tables
 
     def why_perhaps_there(self, ids: Collection[str]) -> str:
         """Why one of these tables may still be there (`plan.orphans`), "" if none is.
 
         One that is renamed from a database that is read late to one that was read early, or within one after its names were read, is in
-        no answer. So before none counts as there, all are read once more, in the opposite order.
+        no answer. So before none counts as there, two readings must agree, the second in the opposite order. Which came first is all one,
+        and an older one only names more: each reading serves with the next one, too, else a slow metastore would do nothing but answer.
         """
-        return rules.why_perhaps_there(ids, self.tables()) or rules.why_perhaps_there(ids, self._tables_again())
+        why = rules.why_perhaps_there(ids, self.tables())
+        if not why and self._is_old(self._before_ms, MOST_AGE_OF_TABLES_BEFORE_MS):
+            self._read_all_tables()
+            why = rules.why_perhaps_there(ids, self._tables)
+        return why or rules.why_perhaps_there(ids, self._before)
 
-    def _tables_again(self) -> Sequence[Table]:
-        if self._is_old(self._again_ms, MOST_AGE_OF_TABLES_MS):
-            self._again, _ = self._read_tables(self.cluster.metastore.databases()[::-1])
-            self._again_ms = self.cluster.clock.monotonic_ms()
-        return self._again
+    def _read_all_tables(self) -> None:
+        found, closed = self._read_tables(self.cluster.metastore.databases()[:: self._step])
+        self._before, self._before_ms = self._tables, self._tables_ms
+        self._tables, self._closed, self._tables_ms = found, closed, self.cluster.clock.monotonic_ms()
+        self._step = -self._step
 
     def inside(self, top: str, own: Iterable[str], database: str) -> List[NamedPlace]:
         """The directories of all partitions and tables below a directory; see below."""

@@ -269,6 +269,10 @@ def _go_on(run: Run, grounds: Grounds, unit: PlannedUnit, to_trash: bool) -> Uni
     source, held, doomed = _places(run, unit)
     seen = _look_for(run, unit)
     if seen[doomed].exists:
+        # To wait for a NameNode takes its time, too.
+        why = grounds.why_kept(_place_of(unit))
+        if why:
+            return _give_back(run, unit, why)
         run.files.delete_tree(doomed)
         return UnitResult(unit, Outcome.DISCARDED)
     if seen[source].exists:

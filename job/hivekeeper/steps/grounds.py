@@ -17,7 +17,8 @@ from hivekeeper.ports import Clock, MetastoreUnavailable
 from hivekeeper.reasons import Reason
 from hivekeeper.steps.whereabouts import usable_until
 
-# How old an answer may be when a cleanup begins, or goes on after a pause. While it is at work: see usable_until.
+# How old an answer may be when a cleanup begins, or goes on after a pause, besides what its asking took: as much would a new one. While it
+# is at work: see usable_until.
 MOST_AGE_AT_FIRST_MS = 10_000
 
 
@@ -48,7 +49,7 @@ class Grounds:
         self.is_gone = is_gone
         self._clock, self._control, self._ask = clock, control, ask
         self._answer: Union[Directories, Refused, MetastoreUnavailable, None] = None
-        self._began_ms, self._until_ms = -math.inf, -math.inf
+        self._ended_ms, self._until_ms = -math.inf, -math.inf
         self._places: Sequence[str] = ()
         self._shown: Dict[str, str] = {}
 
@@ -56,13 +57,13 @@ class Grounds:
         """As they are now. Raises Refused, and MetastoreUnavailable: nothing may go then."""
         if self._answer is None or self._clock.monotonic_ms() > self._until_ms:
             # A table may have a million partitions, which are not needed twice.
-            self._answer, self._began_ms = None, self._clock.monotonic_ms()
+            self._answer, began_ms = None, self._clock.monotonic_ms()
             try:
                 self._answer = self._ask()
                 self._shown = find_shown(self._control, self._places, self._answer.all)
             except (Refused, MetastoreUnavailable) as error:
                 self._answer = error
-            self._until_ms = usable_until(self._clock, self._began_ms)
+            self._ended_ms, self._until_ms = self._clock.monotonic_ms(), usable_until(self._clock, began_ms)
         if isinstance(self._answer, Directories):
             return self._answer
         # Else it would get longer with each backup that stays.
@@ -76,7 +77,7 @@ class Grounds:
 
     def resume(self) -> None:
         """To be called before the first backup, and after each pause."""
-        self._until_ms = min(self._until_ms, self._began_ms + MOST_AGE_AT_FIRST_MS)
+        self._until_ms = min(self._until_ms, self._ended_ms + MOST_AGE_AT_FIRST_MS)
 
     def why_kept(self, place: str) -> Optional[Reason]:
         """Why a backup, one of those of `begin`, must stay; None if it may go now."""

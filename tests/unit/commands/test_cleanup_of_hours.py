@@ -13,7 +13,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup
 from hivekeeper.commands.cleanup_orphans import clean_up_orphans
 from hivekeeper.model import Selection
-from hivekeeper.ports import NeverStops
+from hivekeeper.ports import FilesUnavailable, NeverStops
 from hivekeeper.reasons import Code
 from hivekeeper.report.results import BackupState
 from support.builders import a_partition, a_table
@@ -209,6 +209,23 @@ def test_a_backup_that_is_shown_while_it_is_compared_stays():
     def before_step(what):
         if "rename_exact" in what and place in what:
             desk.world.files.before_step = None
+            desk.world.catalog.add_partition(desk.table, a_partition("dt=rescue", place))
+            pass_hours(desk.world)
+
+    desk.world.files.before_step = before_step
+    assert codes(desk.cleanup()) == {Code.BACKUP_SHOWN}
+    assert {path.rpartition("/")[0] for path in backups_in(desk, desk.control.top)} == {place}
+
+
+def test_a_backup_that_is_shown_while_a_namenode_does_not_answer_stays():
+    desk = build("partitioned")
+    wait(desk, 30)
+    place = last_place(desk, desk.control)
+
+    def before_step(what):
+        if "rename_exact" in what and "/discarding/" in what and desk.world.files.namespace.find(place) is None:
+            desk.world.files.before_step = None
+            desk.world.files.fail_next("rename_exact", FilesUnavailable("safe mode"), done=True)
             desk.world.catalog.add_partition(desk.table, a_partition("dt=rescue", place))
             pass_hours(desk.world)
 

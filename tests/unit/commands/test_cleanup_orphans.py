@@ -22,6 +22,7 @@ from hivekeeper.steps.census import Census
 from support.builders import a_partition, a_table, of_spark
 from support.desk import Desk
 from support.fakes.files import FakeFiles
+from support.hive_statements import Hive
 from support.leftovers import DAY_MS, HOME, SHAPES, build, clean, drop, leftovers, records, wait
 
 
@@ -1157,3 +1158,26 @@ def test_the_records_of_a_table_elsewhere_do_not_go_as_an_interrupted_removal():
     (found,) = [one for one in leftovers(clean(desk, min_age_ms=0)) if one.kind is OrphanKind.REMOVED]
     assert (found.state, "its log is about sales.theirs" in found.why) == (OrphanState.FOUND, True)
     assert held <= set(desk.world.picture())
+
+
+def test_nor_do_those_of_a_table_that_is_renamed_while_all_tables_are_read(monkeypatch):
+    desk = build("flat")
+    world = desk.world
+    world.add_table(a_table(["dt"], name="theirs", create_time=77), {"dt=1": [1000] * 3})
+    other, removed = Desk(world, "sales.theirs"), desk.control.removed("20260101t000000z-0000")
+    other.compact()
+    other.cleanup()
+    world.files.namespace.rename(other.control.top, removed)
+    held = {path for path in world.picture() if path.startswith(removed)}
+    world.catalog.databases.add("archive")
+    names_of, done = world.metastore.table_names, []
+
+    def read_and_rename(database):
+        found = names_of(database)
+        if database == "archive" and not done:
+            done.extend(Hive(world).rename_table("sales.theirs", "archive.theirs"))
+        return found
+
+    monkeypatch.setattr(world.metastore, "table_names", read_and_rename)
+    clean(desk, min_age_ms=0)
+    assert done and held <= set(world.picture())

@@ -123,6 +123,43 @@ def test_its_own_old_files_go_beside_those_of_a_former_table(desk):
     assert old_files(theirs) == kept
 
 
+def test_so_they_do_when_it_was_renamed_and_its_backup_tables_have_its_former_name(desk):
+    theirs = take_place(desk, "sales.mine")
+    unit = "dt=1" if theirs.world.table(theirs.table).partitioned else ""
+    if unit:
+        theirs.world.make_partition(theirs.table, unit)
+    theirs.append(unit, "a", "b", "c")
+    assert theirs.compact().code is Exit.DONE
+    for _ in Hive(theirs.world).rename_table("sales.mine", "sales.renamed"):
+        pass
+    renamed = Desk(theirs.world, "sales.renamed")
+    renamed.runs = list(theirs.runs)
+    wait(renamed, 8)
+    assert reasons(renamed.cleanup(EVERYTHING, former=True)) == {Code.NOT_KEPT}
+    assert old_files(renamed) == []
+
+
+def test_a_slow_metastore_is_not_read_again_for_each_of_many_former_tables(monkeypatch):
+    desk = build("flat")
+    for _ in range(5):
+        desk = take_place(desk, "sales.events")
+        desk.append("", "a", "b", "c")
+        assert desk.compact().code is Exit.DONE
+    desk = take_place(desk, "sales.events")
+    wait(desk, 30)
+    world, asked = desk.world, []
+    databases_of = world.metastore.databases
+
+    def take_long():
+        asked.append(1)
+        world.clock.sleep_ms(90_000)
+        return databases_of()
+
+    monkeypatch.setattr(world.metastore, "databases", take_long)
+    assert reasons(desk.cleanup(EVERYTHING, former=True)) == {Code.NOT_KEPT}
+    assert (len(asked), old_files(desk)) == (2, [])
+
+
 def test_the_record_of_a_backup_of_a_former_table_stays_too():
     desk = build("flat", compactions=1)
     desk.backup()

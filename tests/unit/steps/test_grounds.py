@@ -40,8 +40,10 @@ def test_an_answer_counts_from_the_beginning_of_its_asking(takes_ms, good_for_ms
     assert asked.is_kept_after(1)
 
 
-def test_before_the_first_backup_and_after_a_pause_it_must_be_younger():
-    asked = Asked()
+# Of a million partitions none would be younger.
+@pytest.mark.parametrize("takes_ms", [0, 300_000])
+def test_before_the_first_backup_and_after_a_pause_it_must_be_younger(takes_ms):
+    asked = Asked(takes_ms)
     assert not asked.is_kept_after(0)
     asked.clock.sleep_ms(MOST_AGE_AT_FIRST_MS)
     asked.grounds.resume()
