@@ -8,6 +8,7 @@ from functools import partial
 from typing import Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
+from hivekeeper.codes import Exit
 from hivekeeper.commands import per_table, run_keys
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import (
@@ -220,15 +221,13 @@ def carry_out(
             units = cleanup.discard_units(run, plan, grounds, pause_ms)
         finish.finish_units(run, units)
     outcome = TableOutcome(table.full_name, context.run, backups=tuple(outcome_of(verdict, units) for verdict in verdicts))
-    code = per_table.with_recovered(cluster, outcome).code
 
-    def record() -> TableOutcome:
+    def record(code: Exit) -> int:
         version = finish.record_run(run, plan, units, parameters, exit_code=code)
         finish.tidy_up(cluster, table, control, is_gone=grounds.is_gone)
-        return replace(outcome, log_version=version)
+        return version
 
-    with timed(cluster, Step.RECORD):
-        return per_table.keep_done(cluster, table, outcome, record)
+    return per_table.keep_done(cluster, table, outcome, record)
 
 
 def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict], lives: Mapping[str, str]) -> RunPlan:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.commands import candidates, per_table, run_keys, selection
 from hivekeeper.commands.candidates import LeaveOut, Reader
 from hivekeeper.commands.context import Context
@@ -233,21 +234,19 @@ def carry_out(context: Context, observed: ObservedTable, plan: CompactionPlan, s
     shown = known.backup_table if any(unit.exchanged for unit in units) else ""
     row_groups = _row_groups_of_live(plan, units, stager)
     outcome = TableOutcome(plan.table.full_name, plan.run, outcomes, observed, backup_table=shown, row_groups=row_groups)
-    code = per_table.with_recovered(cluster, outcome).code
 
-    def record() -> TableOutcome:
+    def record(code: Exit) -> int:
         if unasked:
             raise unasked
         version = finish.record_run(run, known, units, settled.logged_parameters(settings), exit_code=code)
         finish.tidy_up(cluster, plan.table, observed.control)
-        return replace(outcome, log_version=version)
+        return version
 
-    with timed(cluster, Step.RECORD):
-        return per_table.keep_done(cluster, plan.table, outcome, record)
+    return per_table.keep_done(cluster, plan.table, outcome, record)
 
 
 def _begin(run: Run, plan: CompactionPlan, settings: Settings, run_key: str) -> RunPlan:
-    """Write the plan durably, then create the backup table over the units about to be swapped."""
+    """Write the plan durably, then create the backup table of the units about to be swapped."""
     try:
         # Not on the parent of all stages, which is closed to others whatever the units allow.
         run.files.make_directory(run.paths.stage(0))

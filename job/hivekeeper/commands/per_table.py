@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from hivekeeper import quoting
+from hivekeeper.codes import Exit
 from hivekeeper.commands import selection
 from hivekeeper.commands.context import Context
 from hivekeeper.errors import HivekeeperError, Refused, Stopped, Unusable
@@ -23,6 +24,7 @@ from hivekeeper.ports import ALL, MOST_PARTITIONS, Cluster, FilesError, Metastor
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.runlog.history import History, LoggedRun
+from hivekeeper.steps.timing import Step, timed
 
 log = logging.getLogger(__name__)
 
@@ -195,12 +197,15 @@ def _attempt(context: Context, table: Table, work: Work) -> TableOutcome:
         return TableOutcome(table.full_name, problem=_reason_of(cluster, table, error))
 
 
-def keep_done(cluster: Cluster, table: Table, done: TableOutcome, record: Callable[[], TableOutcome]) -> TableOutcome:
-    """Record what was done with a table, and tidy up after it. If that fails, the outcome is still what was done, with the error beside it:
-    the log may have the entry already, and from then on no later command tells of the units.
+def keep_done(cluster: Cluster, table: Table, done: TableOutcome, record: Callable[[Exit], int]) -> TableOutcome:
+    """Record what was done with a table, and tidy up after it: `record` does both, given the table's exit code, and returns the version of
+    the log. If that fails, the outcome is still what was done, with the error beside it: the log may have the entry already, and from then
+    on no later command tells of the units.
     """
+    code = with_recovered(cluster, done).code
     try:
-        return record()
+        with timed(cluster, Step.RECORD):
+            return replace(done, log_version=record(code))
     except Exception as error:
         reason = _reason_of(cluster, table, error)
         recorded = "its units are as told here; the next run writes their log entry, if there is none yet, and tidies up"

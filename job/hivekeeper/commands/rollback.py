@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Dict, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
+from hivekeeper.codes import Exit
 from hivekeeper.commands import per_table, run_keys, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, hold_settled, refuse_left_elsewhere, refuse_where_it_was, require_own_place
@@ -181,17 +181,15 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
         units, unasked = finish.confirm_units(run, units)
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
     outcome = TableOutcome(table.full_name, context.run, tuple(_outcome(unit) for unit in units) + _refusals(undoing))
-    code = per_table.with_recovered(cluster, outcome).code
 
-    def record() -> TableOutcome:
+    def record(code: Exit) -> int:
         if unasked:
             raise unasked
         version = finish.record_run(run, plan, units, parameters, exit_code=code)
         finish.tidy_up(cluster, table, control)
-        return replace(outcome, log_version=version)
+        return version
 
-    with timed(cluster, Step.RECORD):
-        return per_table.keep_done(cluster, table, outcome, record)
+    return per_table.keep_done(cluster, table, outcome, record)
 
 
 def _planned(table: Table, undoing: Undoing) -> TableOutcome:
