@@ -20,8 +20,9 @@ from hivekeeper.errors import Locked, Refused
 from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import eligibility, rollback
+from hivekeeper.plan.chain import Link
 from hivekeeper.plan.rollback import Stack
-from hivekeeper.plan.verify import How, Link, Proof, plan_proof
+from hivekeeper.plan.verify import How, Proof, plan_proof
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Container, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Digest, FileInfo, Snapshot
 from hivekeeper.plan import listings
+from hivekeeper.plan.chain import Chain, Link, files_of, overwritten_since
 from hivekeeper.plan.rollback import first_files
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
-from hivekeeper.runlog.history import Effect, UnitKey
+from hivekeeper.runlog.history import Effect
 from hivekeeper.runlog.manifests import Cut, FileKey, ManifestFile
 
 
@@ -39,18 +40,6 @@ class Gone:
     @classmethod
     def by(cls, how: How) -> Gone:
         return cls(how, Reason(Code.SAME_ROWS, how.value))
-
-
-@dataclass(frozen=True)
-class Link:
-    """One run's claim: the files that it removed (`before`) and those that it put there (`after`) hold the same rows.
-
-    Either is None if the backup that held the files was discarded; then the run's certificate replaces them.
-    """
-
-    effect: Effect
-    before: Optional[Tuple[FileInfo, ...]]
-    after: Optional[Tuple[FileInfo, ...]]
 
 
 @dataclass(frozen=True)
@@ -115,10 +104,10 @@ def plan_proof(
     """Plan the proof. `manifest` is what the backup holds, `effects` are the later effects on the unit, oldest first; `cut` is the
     log's, `History.cut`, and `discarded` has the places that cleanups discarded according to it.
     """
-    holders = _find_holders(effects, live, seen, place_path, cut)
-    first, whole, ids = holders[0], _find_whole(effects, holders), _find_ids(manifest, effects, cut)
-    carried = _find_carried(manifest, effects[0], holders[1:], ids) if effects else {}
-    base, missing = manifests.find_present(manifest, [*_files_of(first), *carried.values()], cut)
+    chain = Chain(manifest, effects, live, seen, place_path, cut)
+    first = chain.holders[0]
+    carried = chain.find_carried(manifest, 0) if effects else {}
+    base, missing = chain.find_present(manifest, [*files_of(first), *carried.values()])
     proof = Proof(
         base if first.exists else None,
         (),
@@ -134,129 +123,30 @@ def plan_proof(
     links: List[Link] = []
     arrivals: List[FileInfo] = []
     wanted: Sequence[ManifestFile] = manifest
-    put_there = {effect.key: effect.after for effect in effects}
-    for nth, (effect, holder, following) in enumerate(zip(effects, holders, holders[1:])):
-        carried = _find_carried(wanted, effect, holders[nth + 1 :], ids)
+    for nth in range(len(effects)):
+        carried = chain.find_carried(wanted, nth)
         wanted = [file for file in wanted if file not in carried]
-        is_last = following is live
-        moved_on = {} if is_last else _find_carried(effect.after, effects[nth + 1], holders[nth + 2 :], ids)
-        link, gone = _find_link(effect, holder, [*_files_of(following), *moved_on.values()], whole[nth + 1], cut)
-        replaced = _find_replaced(wanted, effect, cut)
+        link, gone = chain.find_link(nth)
+        replaced = chain.why_replaced(wanted, nth)
         arrivals += _find_arrivals(wanted, link.before or ())
         if replaced or gone:
-            expected, there = (wanted, effect.before) if replaced else (_wanted_after(wanted, effect, put_there), _files_of(following))
-            # What a rollback has put there, of a run since then, is as old.
-            brought_back = (file for later in effects[nth + 1 :] if later.undoes in put_there for file in later.after)
-            has_rest = any(
-                manifests.find_present(some, files, cut)[0] for some, files in ((expected, there), (brought_back, _files_of(live)))
-            )
-            return replace(proof, arrivals=tuple(arrivals), broken=replaced or gone, has_older=proof.has_older or has_rest)
+            has_older = proof.has_older or chain.has_rest(wanted, nth, is_replaced=replaced is not None)
+            return replace(proof, arrivals=tuple(arrivals), broken=replaced or gone, has_older=has_older)
         links.append(link)
-        wanted = [*_wanted_after(wanted, effect, put_there), *carried]
-    newest, missing = manifests.find_present(wanted, _files_of(live), cut)
+        wanted = [*chain.wanted_after(wanted, nth), *carried]
+    newest, missing = chain.find_present(wanted, files_of(live))
     proof = replace(proof, links=tuple(links), newest=newest)
     if missing:
         has_older = proof.has_older or bool(newest)
-        return replace(proof, arrivals=tuple(arrivals), broken=_overwritten_since(effects[-1], missing), has_older=has_older)
+        return replace(proof, arrivals=tuple(arrivals), broken=overwritten_since(effects[-1], missing), has_older=has_older)
     arrivals += _find_arrivals_in_live(proof, manifest, effects)
     late = tuple(
         file.name
-        for effect, holder in zip(effects, holders)
+        for effect, holder in zip(effects, chain.holders)
         if effect.inside is None
         for file in manifests.find_late(effect.before, holder.entries)
     )
     return replace(proof, arrivals=tuple(arrivals), late_in_backup=late)
-
-
-def _find_ids(manifest: Iterable[ManifestFile], effects: Iterable[Effect], cut: Mapping[FileKey, Cut]) -> Mapping[FileKey, int]:
-    """The ids of files that runs put into live, which the lists of those are often without; 0 if unknown. Files that the manifest has
-    without an id are left out: they may have been replaced before the first run.
-    """
-    unsure = {(file.name, file.length) for file in manifest if not file.file_id}
-    written = {(file.name, file.length): file.file_id for effect in effects for file in effect.after}
-    joined = {(effect.inside.file, effect.inside.length): effect.inside.file_id for effect in effects if effect.inside}
-    told = {key: file_id for key, file_id in written.items() if key not in unsure}
-    return {**told, **{key: each.file_id for key, each in cut.items()}, **joined}
-
-
-def _find_carried(
-    wanted: Iterable[ManifestFile], effect: Effect, later: Iterable[Snapshot], ids: Mapping[FileKey, int]
-) -> Mapping[ManifestFile, FileInfo]:
-    """The files that a run moved over into the directory that it put there, and as which they are in `later`: there, or where later runs
-    moved them on. It claims nothing about them.
-
-    A file that a run put there is known by its name, length and time where its id is not: the claim of that run compares its rows. For any
-    other file of unknown id nothing would tell that it was not replaced.
-    """
-    if effect.inside is not None:
-        return {}
-    by_name, taken = {file.name: file for file in effect.before}, {file.file_id for file in effect.before if file.file_id}
-    left: Dict[ManifestFile, int] = {}
-    for file in wanted:
-        file_id, same = file.file_id or ids.get((file.name, file.length)), by_name.get(file.name)
-        if file_id is not None and file_id not in taken and not (same and 0 in (file_id, same.file_id)):
-            left[file] = file_id
-    found: Dict[ManifestFile, FileInfo] = {}
-    for seen in later:
-        if not left:
-            break
-        present = _files_of(seen)
-        known = {file.file_id: file for file in present if file.file_id}
-        alike = {(file.name, file.length, file.mtime_ms): file for file in present}
-        now = {file: known.get(file_id) if file_id else alike.get(file[:3]) for file, file_id in left.items()}
-        found.update((file, one) for file, one in now.items() if one is not None)
-        left = {file: file_id for file, file_id in left.items() if file not in found}
-    return found
-
-
-def _find_holders(
-    effects: Sequence[Effect], live: Snapshot, seen: Mapping[str, Snapshot], place_path: Callable[[str], str], cut: Mapping[FileKey, Cut]
-) -> List[Snapshot]:
-    """For each effect, and for live behind them, where the files are that live held just before it.
-
-    A join takes some files and leaves the others, which are where the next directory is: in a backup, or in live. They may be there without
-    those that it took: `exists` tells of these only. What a later rollback brought back is where that put it, if all of it is.
-    """
-    holders, brought_back = [live], {}
-    for effect in reversed(effects):
-        rest = holders[-1]
-        if effect.undoes:
-            brought_back[effect.undoes] = rest
-        if effect.inside is not None:
-            inner = find_inner(effect, rest)
-            holders.append(replace(rest, exists=bool(inner), entries=(*inner, *rest.entries)))
-            continue
-        own = seen[place_path(effect.place)]
-        back, missing = manifests.find_present(effect.before, _files_of(brought_back.get(effect.key, own)), cut)
-        holders.append(own if own.exists or missing or not back else replace(own, exists=True, entries=back))
-    return holders[::-1]
-
-
-def _find_whole(effects: Sequence[Effect], holders: Sequence[Snapshot]) -> List[bool]:
-    """Which of the holders have all that live held then, but for what the next exchange of the directory moved on."""
-    whole = [True]
-    for effect, holder in zip(reversed(effects), reversed(holders[:-1])):
-        whole.append(holder.exists and (effect.inside is None or whole[-1]))
-    return whole[::-1]
-
-
-def find_inner(effect: Effect, holder: Snapshot) -> Tuple[FileInfo, ...]:
-    """The old files of a join as they lie in the file that has them inside; () if that is not there as the run left it.
-
-    They have the names, times and ids that they had as files of their own. That file may itself lie in another one, with which it was
-    joined later.
-    """
-    inside = effect.inside
-    if inside is None or not effect.whole:
-        return ()
-    around = next((one for one in _files_of(holder) if (one.file_id, one.length) == (inside.file_id, inside.length)), None)
-    if around is None or around.is_open:
-        return ()
-    found, begin = [], around.begin + inside.begin
-    for file in effect.before:
-        found.append(around._replace(length=file.length, mtime_ms=file.mtime_ms, file_id=file.file_id, begin=begin, inner=file.name))
-        begin += file.length
-    return tuple(found)
 
 
 def _find_gone(
@@ -314,19 +204,6 @@ def add_digests(effects: Sequence[Effect]) -> Optional[Digest]:
     return sum(digests[1:], digests[0]) if digests and len(digests) == len(effects) else None
 
 
-def _wanted_after(
-    wanted: Sequence[ManifestFile], effect: Effect, put_there: Mapping[UnitKey, Sequence[ManifestFile]]
-) -> Sequence[ManifestFile]:
-    """The files that hold the same rows after an effect. A rollback of a join took what that had put there, also if its own list is gone
-    with its backup.
-    """
-    if effect.inside is None:
-        return effect.after
-    undone = put_there.get(effect.undoes, ()) if effect.undoes else ()
-    taken = {file.name for file in (*effect.before, *undone)}
-    return [*(file for file in wanted if file.name not in taken), *effect.after]
-
-
 def _find_arrivals_in_live(proof: Proof, manifest: Sequence[ManifestFile], effects: Sequence[Effect]) -> List[FileInfo]:
     """Later files. If only joins took files of the unit, nobody knows which other ones it had: their log names only theirs."""
     if effects and all(effect.inside for effect in effects) and tuple(manifest) == first_files(effects):
@@ -335,50 +212,6 @@ def _find_arrivals_in_live(proof: Proof, manifest: Sequence[ManifestFile], effec
     return [file for file in proof.live if file.name not in known]
 
 
-def _overwritten_since(effect: Effect, what: str) -> Reason:
-    return Reason(Code.OVERWRITTEN_SINCE, f"somebody replaced its files since run {effect.run} ({what})")
-
-
-def _find_link(
-    effect: Effect, holder: Snapshot, following: Sequence[FileInfo], is_whole: bool, cut: Mapping[FileKey, Cut]
-) -> Tuple[Link, Optional[Reason]]:
-    """A run's files at their current place, and why any is missing. What it put into live is in `following`, which may be without what the
-    next run took, unless it `is_whole`.
-    """
-    before, lost = manifests.find_present(effect.before, _files_of(holder), cut) if holder.exists else (None, "")
-    after, gone = manifests.find_present(effect.after, following, cut)
-    is_known = is_whole or (bool(after) and not gone)
-    link = Link(effect, before, after if is_known else None)
-    if lost:
-        return link, Reason(Code.BACKUP_CHANGED, f"the backup of run {effect.run} is not what it was: {lost}")
-    return link, _overwritten_since(effect, gone) if gone and is_known else None
-
-
-def _find_replaced(wanted: Iterable[ManifestFile], effect: Effect, cut: Mapping[FileKey, Cut]) -> Optional[Reason]:
-    """Why a run did not find the expected files; None if it did. A run that joined files left the others."""
-
-    def key(file: ManifestFile) -> FileKey:
-        shorter = cut.get((file.name, file.length))
-        return file.name, shorter.copy_bytes if shorter else file.length
-
-    found = {key(file): file for file in effect.before}
-    taken = {file.name for file in effect.before}
-    expected = [file for file in wanted if not manifests.is_marker(file) and (effect.inside is None or file.name in taken)]
-    missing = [file.name for file in expected if not _is_same(file, found.get(key(file)))]
-    if not missing:
-        return None
-    return Reason(Code.OVERWRITTEN_SINCE, f"somebody replaced its files before run {effect.run} ({missing[0]} is gone or was changed)")
-
-
-def _is_same(file: ManifestFile, found: Optional[ManifestFile]) -> bool:
-    """Whether a file of one list, and of the same name and length in another, is the same one, as far as both know its id."""
-    return found is not None and (found.file_id == file.file_id or 0 in (found.file_id, file.file_id))
-
-
 def _find_arrivals(wanted: Iterable[ManifestFile], before: Iterable[FileInfo]) -> List[FileInfo]:
     expected = {file.name for file in wanted}
     return [file for file in before if file.name not in expected and not names.is_hidden(file.name)]
-
-
-def _files_of(seen: Snapshot) -> List[FileInfo]:
-    return [entry for entry in seen.entries if not entry.is_dir]

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Collection, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.model import Content, Differences, Digest, FileInfo, FooterGroup, UnitFooters
+from hivekeeper.plan.chain import Link
 from hivekeeper.plan.fidelity import refuse_as_rows
-from hivekeeper.plan.verify import Link, Proof, add_digests, first_sets
+from hivekeeper.plan.verify import Proof, add_digests, first_sets
 from hivekeeper.ports import Rows
 from hivekeeper.reasons import Code, Reason
 
