@@ -55,13 +55,13 @@ def find_log_calls() -> Iterator[Tuple[str, str, List[ast.expr]]]:
                     yield f"{path.name}:{call.lineno}", str(call.args[at].value), call.args[at + 1 :]
 
 
-def test_every_line_of_the_log_names_tables_and_units_in_one_word():
+def test_every_line_of_the_log_names_databases_tables_and_units_in_one_word():
     named = 0
     for where, text, values in find_log_calls():
         fields = [word.partition("=")[0] for word in text.split() for _ in range(word.count("%"))]
         assert len(fields) == len(values), where
         for field, value in zip(fields, values):
-            if field in ("table", "backup_table", "unit"):
+            if field in ("database", "table", "backup_table", "unit"):
                 named += 1
                 assert "log_field" in ast.unparse(value), where
     assert named > 30

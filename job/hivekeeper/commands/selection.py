@@ -98,7 +98,7 @@ class SelectedTables:
             return Reason(Code.SPARK_ENDED, f"not begun: {lost}", "fix the cause, then run again", "untouched by this run")
         if isinstance(error, MetastoreUnavailable):
             return _why_absent(error)
-        log.exception("database=%s step=read-definitions failed", database)
+        log.exception("database=%s step=read-definitions failed", quoting.log_field(database))
         return Reason(Code.BUG, f"unexpected error: {error!r}", "report the stack in the log", "untouched by this run")
 
 

@@ -415,9 +415,12 @@ def _find_sets(history: History, going: Sequence[Effect]) -> List[Tuple[str, Lis
     holders, same_as = find_holders(history), {}  # type: Mapping[UnitKey, Effect], Dict[str, str]
 
     def name_of(effect: Effect) -> str:
-        name = effect.partition
+        passed, name = [], effect.partition
         while name in same_as:
+            passed.append(name)
             name = same_as[name]
+        # Whoever moves joined files from each partition to the next makes a chain of thousands, which is not gone through again.
+        same_as.update(dict.fromkeys(passed, name))
         return name
 
     for effect in (effect for effect in going if effect.key in holders):

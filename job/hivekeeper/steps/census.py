@@ -9,7 +9,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import Collection, Dict, Iterable, List, Optional, Sequence, Tuple
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Storage, Table
 from hivekeeper.plan import orphans as rules
@@ -138,7 +138,7 @@ class Census:
             try:
                 found += self._read_database(database)
             except MetastoreRefused as refusal:
-                log.warning("step=read-tables refused database=%s reason=%r", database, str(refusal))
+                log.warning("step=read-tables refused database=%s reason=%r", quoting.log_field(database), str(refusal))
                 closed[database] = refusal
         if closed and not found:
             raise next(iter(closed.values()))

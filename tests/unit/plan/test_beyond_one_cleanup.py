@@ -120,3 +120,27 @@ def test_a_set_for_which_there_is_no_room_does_not_keep_those_of_other_units():
     history = a_history([{"dt=1": JOINED}, {"dt=1": JOINED}, {"dt=1": JOINED}, {"dt=1": PLAIN, "dt=2": PLAIN}, {"dt=1": PLAIN}])
     assert going(judge(history, 3)) == [(3, "dt=2")]
     assert going(judge(history, 4)) == [(0, "dt=1"), (1, "dt=1"), (2, "dt=1"), (3, "dt=1")]
+
+
+class Counted(str):
+    """A name that counts how often it is looked up."""
+
+    lookups = 0
+
+    def __hash__(self):
+        Counted.lookups += 1
+        return super().__hash__()
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_partitions_whose_joined_files_were_moved_to_the_next_one_each_are_not_gone_through_for_each(moved, monkeypatch):
+    partitions = [Counted(f"dt={nth:04d}") for nth in range(1001)]
+    first, second = a_history([dict.fromkeys(partitions[:-1], JOINED), dict.fromkeys(partitions[:-1], PLAIN)]).runs
+    there = dict(zip(partitions, partitions[moved:]))
+    second = replace(second, effects=tuple(replace(one, partition=there[one.partition]) for one in second.effects))
+    history = History((first, second))
+    verdicts = retention.judge_backups(history, Settings(min_age_ms=0), NOW_MS)
+    monkeypatch.setattr(Counted, "lookups", 0)
+    found = retention.keep_beyond(history, verdicts, lambda _effects: True)
+    assert sum(len(verdict.going) for verdict in found) == 2000
+    assert Counted.lookups < 100 * len(partitions)
