@@ -160,7 +160,7 @@ class Reader:
         found = self._find_snapshots(names.with_above(self.observed.table.location))
         files, first = self.cluster.files, unit.files[0]
         try:
-            files.blocks(first.path)
+            files.blocks(first.path, ids={first.name: first.file_id})
             self._never = exchange_choice.has_snapshots(found[0]) if found else None
             # A router looks for ids in one of its namespaces only. Without them a moved file is not found again, and none is cut.
             if not files.is_anywhere(first.path, first.file_id) and files.stat(first.path) is not None:

@@ -556,3 +556,27 @@ def test_a_unit_of_json_says_its_exchange_and_the_size_of_its_copy(world):
     assert told == {"dt=1": ("files", "mostly-well-sized"), "dt=2": ("directory", "mostly-small")}
     # Without the old files inside; a copy of these files is as large as they are.
     assert {unit["bytes_after"] - unit["bytes_before"] for unit in table["units"]} == {0}
+
+
+class Strange(FakeFiles):
+    """A directory of others comes to the place of the first file of which it is asked whether it has blocks."""
+
+    told = None
+
+    def blocks(self, path, *more, **named):
+        if self.told is None:
+            self.told = ()
+            self.namespace.rename(path, "hdfs://nn/warehouse/sales/away")
+            for number in range(100):
+                self.writer.add(f"{path}/x{number}", "x", 1)
+            self.told = super().blocks(path, *more, **named)
+            return self.told
+        return super().blocks(path, *more, **named)
+
+
+def test_no_blocks_are_told_of_a_directory_that_comes_to_the_place_of_the_first_file(world):
+    """It may have a million files, each of ten thousand blocks."""
+    world.files = Strange(namespace=world.files.namespace)
+    world.cluster = world.cluster_of(world.files, world.metastore, FakeRows(world.files))
+    a_desk(world, "files").compact()
+    assert world.files.told == {}
