@@ -505,7 +505,9 @@ class Metastore(Protocol):
         """
 
     def table_locations(self) -> Mapping[str, str]:
-        """The location of each table of any database that has one, by full name, spelled as by `Files.qualify`; from the same cache."""
+        """The location of each table of any database that has one, by full name, spelled as by `Files.qualify`; from the same cache,
+        and the same mapping until that is read again.
+        """
 
     def table_places(self) -> Mapping[str, Tuple[str, ...]]:
         """The directories in which each of these tables may have files (`Table.places`), spelled in the same way; from the same cache."""
@@ -737,8 +739,13 @@ class Cluster:
     homeless: Dict[Tuple[str, FrozenSet[str], str], Tuple[FrozenSet[str], List[str]]] = field(
         default_factory=dict, repr=False, compare=False
     )
-    # The seconds in which the tables were created that their records are about, by directory and by whose records are read.
-    orphan_seconds: Dict[Tuple[str, FrozenSet[str]], FrozenSet[int]] = field(default_factory=dict, repr=False, compare=False)
+    # The tables that their records are about, by directory and by whose records are read, then by creation time: the name, and digests of
+    # what is known of the columns.
+    orphan_tables: Dict[Tuple[str, FrozenSet[str]], Mapping[int, Sequence[Tuple[str, FrozenSet[bytes]]]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    # The newest `Metastore.table_locations`, and the same in order; empty before they are needed.
+    placed: List[Tuple[Mapping[str, str], Sequence[Tuple[str, str]]]] = field(default_factory=list, repr=False, compare=False)
     beside: Beside = field(default_factory=Beside, repr=False, compare=False)
     stopping: Stopping = field(default_factory=NeverStops, compare=False)
     # Why no port can answer any more, "" if they can. It calls the session, so it is used only after a failure.

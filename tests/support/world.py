@@ -198,7 +198,7 @@ class World:
     def forget(self) -> None:
         """What a client remembers ends with its process."""
         self.metastore.forget()
-        for known in (self.cluster.orphans, self.cluster.orphan_seconds, self.cluster.log_entries):
+        for known in (self.cluster.orphans, self.cluster.orphan_tables, self.cluster.log_entries):
             known.clear()
 
     def revive(self) -> None:

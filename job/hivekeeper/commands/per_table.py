@@ -153,7 +153,7 @@ def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[Tabl
     cluster.orphans.clear()
     cluster.names_there.clear()
     cluster.homeless.clear()
-    cluster.orphan_seconds.clear()
+    cluster.orphan_tables.clear()
     for table in tables:
         began = cluster.clock.monotonic_ms()
         cluster.spent.clear()

@@ -6,10 +6,13 @@ same second and no table of that name and time is left. Paths in the records are
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+from bisect import bisect_left
 from contextlib import suppress
 from dataclasses import replace
-from typing import Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence
+from typing import Any, Collection, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
@@ -26,6 +29,9 @@ from hivekeeper.steps.fitness import MOST_AGE_MS
 from hivekeeper.steps.whereabouts import usable_until
 
 TRANSLATED = "TRANSLATED_TO_EXTERNAL"
+
+# Tables by their locations.
+Placed = Sequence[Tuple[str, str]]
 
 # Of hidden entries in the directory around an unpartitioned table. Each such table there has a control directory.
 MOST_BESIDE = 200_000
@@ -108,9 +114,10 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str],
             code=Code.TOO_MANY_HIDDEN,
             next="find out who makes them, and remove them",
         )
-    # Each costs calls.
+    forms, owners = _forms_of(table) if homeless else frozenset(), frozenset(trusted)
     for control in map(ControlPaths, homeless):
-        former = _find_former_name(cluster, table, control, trusted) if control != own and table.create_time else ""
+        is_possible = control != own and table.create_time
+        former = _find_former_name(cluster, table, forms, control, owners) if is_possible else ""
         if former and (history is None or _may_hide_rows(cluster, table, control)):
             raise NeedsInvestigation(
                 f"{table.full_name}: it was renamed from {former}, and its records and backups stayed in {control.top}",
@@ -170,25 +177,44 @@ def _list_controls(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> O
         return None
     prefix = f"{names.CONTROL}-"
     own = [entry for entry in hidden if entry.is_dir and entry.name.startswith(prefix) and entry.owner in believed]
-    tables = _tables_by_name(cluster, beside) if own else {}
-    return {} if tables is None else {entry.path: tables.get(entry.name[len(prefix) :], ()) for entry in own}
+    placed = _placed_tables(cluster) if own else []
+    if any(_is_at(placed, above) for above in names.with_above(beside)):
+        # All names here are taken.
+        return {}
+    return {entry.path: tuple(_at_or_below(placed, f"{beside}/{entry.name[len(prefix) :]}")) for entry in own}
 
 
-def _tables_by_name(cluster: Cluster, beside: str) -> Optional[Mapping[str, Sequence[str]]]:
-    """The tables at or below each name in a directory; None if one lies at it or above it, so that all names are taken. A backup table that
-    still shows the live files of a killed run stays at the former place of its table, which Hive has moved.
+def _placed_tables(cluster: Cluster) -> Placed:
+    """The location of each table, with a slash at its end, and its name, in order: those inside a directory follow it directly. Sorted once
+    for each reading of all tables, not for each directory that some of them lie in.
+
+    Without backup tables: one that still shows the live files of a killed run stays at the former place of its table, which Hive has moved.
     """
-    placed = cluster.metastore.table_locations().items()
-    places = {name: place for name, place in placed if not names.may_back_up(name.partition(".")[2], names.base(place))}
-    above = frozenset(names.with_above(beside))
-    if not above.isdisjoint(place.rstrip("/") for place in places.values()):
-        return None
-    top = f"{beside}/"
-    found: Dict[str, List[str]] = {}
-    for name, place in places.items():
-        if place.startswith(top):
-            found.setdefault(place[len(top) :].partition("/")[0], []).append(name)
-    return found
+    locations = cluster.metastore.table_locations()
+    if not cluster.placed or cluster.placed[0][0] is not locations:
+        own = ((name, place) for name, place in locations.items() if not names.may_back_up(name.partition(".")[2], names.base(place)))
+        cluster.placed[:] = [(locations, sorted((f"{place.rstrip('/')}/", name) for name, place in own))]
+    return cluster.placed[0][1]
+
+
+def _from(placed: Placed, place: str) -> int:
+    """Where the tables at a place, and then those below it, begin."""
+    return bisect_left(placed, (f"{place}/", ""))
+
+
+def _is_at(placed: Placed, place: str) -> bool:
+    """Whether a table is there."""
+    nth = _from(placed, place)
+    return nth < len(placed) and placed[nth][0] == f"{place}/"
+
+
+def _at_or_below(placed: Placed, place: str) -> Iterator[str]:
+    """The tables there."""
+    for nth in range(_from(placed, place), len(placed)):
+        location, name = placed[nth]
+        if not location.startswith(f"{place}/"):
+            return
+        yield name
 
 
 def _names_there(cluster: Cluster, database: str) -> FrozenSet[str]:
@@ -213,22 +239,19 @@ def _is_there(table: str, database: str, there: FrozenSet[str]) -> bool:
     return of != database or name in there
 
 
-def _find_former_name(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> str:
-    """The former name of this table if the records of a control directory can be its own, by its creation time and its columns; else "".
-    Several tables may have been created in one second: one that is still there under its name is none of this one's former names, wherever
-    it lies by now.
+def _find_former_name(cluster: Cluster, table: Table, forms: FrozenSet[bytes], control: ControlPaths, trusted: FrozenSet[str]) -> str:
+    """The former name of this table, of these `forms`, if the records of a control directory can be its own, by its creation time and its
+    columns; else "". Several tables may have been created in one second: one that is still there under its name is none of this one's
+    former names, wherever it lies by now.
 
-    Records of tables of other seconds are read once in a command: there may be thousands of such directories, or long logs, and thousands
-    of tables beside them.
+    Records are read once in a command: there may be thousands of such directories, or long logs, and thousands of tables beside them, all
+    created in one second.
     """
-    directory = control.top, frozenset(trusted)
-    if table.create_time not in cluster.orphan_seconds.get(directory, frozenset([table.create_time])):
-        return ""
-    found = _find_ids(cluster, table, control, trusted)
-    cluster.orphan_seconds[directory] = frozenset(map(_created, found))
-    for known, is_like_it in found.items():
-        name = known.rpartition("@")[0]
-        if is_like_it and _created(known) == table.create_time and not _is_another(cluster, table, name):
+    directory = control.top, trusted
+    if directory not in cluster.orphan_tables:
+        cluster.orphan_tables[directory] = _find_tables(cluster, table, control, trusted)
+    for name, known in cluster.orphan_tables[directory].get(table.create_time, ()):
+        if known <= forms and not _is_another(cluster, table, name):
             return name
     return ""
 
@@ -237,7 +260,7 @@ def _may_hide_rows(cluster: Cluster, table: Table, control: ControlPaths) -> boo
     """Whether rows that readers miss may be there: a run was interrupted that had begun to exchange files, or ended with them at another
     place than the table's. One that was killed while it wrote copies, as nearly all are, has changed nothing.
     """
-    # As in _find_ids.
+    # As in _find_tables.
     cluster = replace(cluster, log_entries={})
     try:
         history = store.read_history(cluster, control)
@@ -264,22 +287,51 @@ def _is_another(cluster: Cluster, table: Table, name: str) -> bool:
     return found is not None and found.create_time == table.create_time
 
 
-def _find_ids(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> Dict[str, bool]:
-    """The tables that the records are about, and whether this one can be it by its columns. What cannot be read says nothing."""
-    found: Dict[str, bool] = {}
+def _find_tables(
+    cluster: Cluster, table: Table, control: ControlPaths, trusted: FrozenSet[str]
+) -> Mapping[int, Sequence[Tuple[str, FrozenSet[bytes]]]]:
+    """The tables that the records are about, by creation time: the name, and what is known of the forms. What cannot be read says nothing.
+    `table`: for whom they are read.
+    """
+    found: Dict[str, FrozenSet[bytes]] = {}
     # There may be thousands, whose logs are not held together.
     cluster = replace(cluster, log_entries={})
     try:
         ownership.require_own_records(cluster, table, control, trusted)
         directories = store.find_runs(cluster.files, control)
     except (NeedsInvestigation, NoPermission):
-        return found
+        return {}
     with suppress(HivekeeperError, NoPermission):
-        history = store.read_history(cluster, control)
-        found = {run.table_id: _is_partitioned_alike(table, history, run.table_id) for run in history.runs}
+        for run in store.read_history(cluster, control).runs:
+            logged = frozenset() if run.partition_columns is None else frozenset([_form_of_partitions(run.partition_columns)])
+            found[run.table_id] = found.get(run.table_id, frozenset()) | logged
     for directory in directories:
         with suppress(HivekeeperError, NoPermission):
             plan = store.read_plan(cluster, table, control.run(directory))
             # The newest one tells, and the log alone where there is no plan any more.
-            found.update({table_id(plan.table): is_alike(table, plan.table)} if plan else {})
-    return found
+            found.update({table_id(plan.table): frozenset([_form_of_definition(plan.table)])} if plan else {})
+    by_time: Dict[int, List[Tuple[str, FrozenSet[bytes]]]] = {}
+    for known, forms in found.items():
+        by_time.setdefault(_created(known), []).append((known.rpartition("@")[0], forms))
+    return by_time
+
+
+def _forms_of(table: Table) -> FrozenSet[bytes]:
+    """All that records may know of a table's form: it can be one of which they know no other."""
+    return frozenset([_form_of_definition(table), _form_of_partitions([column.name for column in table.partition_columns])])
+
+
+def _form_of_definition(table: Table) -> bytes:
+    """The same for two definitions that are alike (`is_alike`)."""
+    columns = ([[column.name, column.type] for column in some] for some in (table.columns, table.partition_columns))
+    return _digest([table.kind, *columns])
+
+
+def _form_of_partitions(columns: Iterable[str]) -> bytes:
+    """As `_is_partitioned_alike` compares them."""
+    return _digest([column.lower() for column in columns])
+
+
+def _digest(form: List[Any]) -> bytes:
+    """Kept in place of thousands of columns for each of thousands of directories."""
+    return hashlib.sha256(json.dumps(form).encode()).digest()

@@ -92,6 +92,7 @@ class FakeMetastore:
         self._failures: Dict[str, Tuple[Exception, bool]] = {}
         # When the locations of all tables were read, and the result.
         self._roots: Optional[Tuple[int, Dict[str, Tuple[str, Tuple[str, ...]]]]] = None
+        self._locations: Dict[str, str] = {}
 
     def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
         """Make the next call of this method raise; with `done` a change takes effect all the same."""
@@ -202,7 +203,8 @@ class FakeMetastore:
 
     def table_locations(self) -> Mapping[str, str]:
         self._read("table_locations")
-        return {name: location for name, (location, _) in self._read_roots().items() if location}
+        self._read_roots()
+        return self._locations
 
     def table_places(self) -> Mapping[str, Tuple[str, ...]]:
         self._read("table_places")
@@ -220,6 +222,7 @@ class FakeMetastore:
         if self._roots is None or now_ms - self._roots[0] > KEEP_ROOTS_MS:
             placed = {name: self._qualified(table) for name, table in self.catalog.tables.items()}
             self._roots = now_ms, {name: (table.location, table.places) for name, table in placed.items() if table.places}
+            self._locations = {name: table.location for name, table in placed.items() if table.places and table.location}
         return self._roots[1]
 
     def _qualified(self, table: Table) -> Table:

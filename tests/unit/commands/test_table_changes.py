@@ -482,6 +482,81 @@ def test_records_beside_that_are_of_tables_of_other_seconds_are_read_once_in_a_c
     assert 0 < asked.count(gone) <= 2
 
 
+@pytest.mark.parametrize("number", [5, 20])
+def test_records_beside_are_read_once_in_a_command_also_for_tables_of_their_second(number, monkeypatch):
+    """A script creates many tables in one second, and drops some that have been compacted."""
+    world = World()
+    for nth in range(number):
+        gone = a_table((), kind="MANAGED_TABLE", name=f"gone{nth}", create_time=5)
+        world.add_table(replace(gone, columns=(*gone.columns, Column("more", "int"))), {"": [1000] * 3})
+        assert outcomes(Desk(world, f"sales.gone{nth}", backup_table=False).compact()) == {"": "swapped"}
+    for nth in range(number):
+        world.catalog.drop_table(f"sales.gone{nth}")
+        world.add_table(a_table((), kind="MANAGED_TABLE", name=f"t{nth}", create_time=5), {"": [1000] * 3})
+    world.files.namespace.advance(3_600_000)
+    asked, exposed = [], FakeFiles.exposed
+    monkeypatch.setattr(FakeFiles, "exposed", lambda self, top, levels: asked.append(top) or exposed(self, top, levels))
+    result = recover(a_context(world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000"))
+    assert [outcome.problem for outcome in result.tables] == [None] * number
+    # Two looks at each directory.
+    assert 0 < len(asked) <= 2 * number
+
+
+def test_what_is_kept_of_records_beside_tells_a_renamed_table_from_others_of_its_second():
+    """The first that asks is none of them, by its columns, and the last is."""
+    world = World()
+    for name, more in (("events", ()), ("a_first", (Column("more", "int"),)), ("b_second", (Column("more", "string"),))):
+        table = a_table((), kind="MANAGED_TABLE", name=name, create_time=5)
+        world.add_table(replace(table, columns=(*table.columns, *more)), {"": [1000] * 3})
+    assert outcomes(Desk(world, backup_table=False).compact()) == {"": "swapped"}
+    stored = world.table("sales.events")
+    world.catalog.drop_table("sales.events")
+    world.add_table(replace(stored, name="renamed", location="hdfs://nn/warehouse/sales/renamed"), {"": [1000] * 3})
+    world.files.namespace.advance(3_600_000)
+    result = recover(a_context(world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000"))
+    told = {table.table: table.problem and table.problem.code for table in result.tables}
+    assert told == {"sales.a_first": None, "sales.b_second": None, "sales.renamed": Code.LEFT_BEHIND}
+
+
+def test_the_places_of_all_tables_are_looked_through_once_not_for_each_directory_with_a_table(monkeypatch):
+    world, number = World(), 20
+    for nth in range(number):
+        for name in (f"done{nth}", f"new{nth}"):
+            place = f"hdfs://nn/tenant/d{nth}/{name}"
+            world.add_table(a_table((), kind="MANAGED_TABLE", name=name, create_time=10 + nth, location=place), {"": [1000] * 3})
+        assert outcomes(Desk(world, f"sales.done{nth}", backup_table=False).compact()) == {"": "swapped"}
+    world.files.namespace.advance(3_600_000)
+    looked, may_back_up = [], names.may_back_up
+    monkeypatch.setattr(names, "may_back_up", lambda *each: looked.append(each) or may_back_up(*each))
+    recover(a_context(world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000"))
+    assert 0 < len(looked) <= 2 * number
+
+
+@pytest.mark.parametrize(
+    ("place", "is_told"),
+    [
+        ("hdfs://nn/warehouse/sales/events/inside", False),
+        ("hdfs://nn/warehouse/sales/events", False),
+        ("hdfs://nn/warehouse/sales/", False),
+        ("hdfs://nn/warehouse", False),
+        ("hdfs://nn/", False),
+        ("hdfs://nn/warehouse/sales/events-more", True),
+        ("hdfs://nn/warehouse/sales/even", True),
+        ("hdfs://nn/ware", True),
+    ],
+)
+def test_records_beside_are_those_of_a_table_at_or_below_their_home_or_around_all(place, is_told):
+    desk = make_desk("MANAGED_TABLE", columns=())
+    desk.compact()
+    stored = desk.world.table(TABLE)
+    desk.world.catalog.drop_table(TABLE)
+    desk.world.add_table(replace(stored, name="events2", location="hdfs://nn/warehouse/sales/events2"), {"": [1000] * 3})
+    desk.world.catalog.add_table(replace(stored, name="other", database="tenant", location=place, create_time=77), {})
+    desk.world.forget()
+    problem = Desk(desk.world, "sales.events2", backup_table=False).recover().tables[0].problem
+    assert (problem is not None and problem.code is Code.LEFT_BEHIND) is is_told
+
+
 @pytest.mark.parametrize("command", [Desk.compact, Desk.recover, Desk.rollback, Desk.verify, Desk.cleanup, Desk.backup])
 def test_a_table_beside_too_many_hidden_directories_is_refused(command, monkeypatch):
     """Whether one of them is its own, under its former name, would take all memory to find out."""
