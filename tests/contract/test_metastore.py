@@ -494,7 +494,7 @@ class FailingClient:
         self._client, self._fails, self._fails_at = client, fails, fails_at
 
     def invoke(self, _proxy: Any, method: Any, arguments: Any) -> Any:
-        if method.getName() == self._fails_at and self._fails(*arguments):
+        if method.getName() == self._fails_at and self._fails(*(arguments or ())):
             raise RuntimeError("too large for this metastore")
         return method.invoke(self._client, arguments)
 
@@ -549,6 +549,27 @@ def test_a_database_that_fails_every_request_for_it_fails_no_other(real):
     assert (homes[real.database], bad in homes) == (real.root, False)
     assert real.metastore.locations_below([table.location])[table.location] == (table.full_name,)
     assert (real.metastore.table_names(bad), real.metastore.table_names(real.database)) == ((), ("events",))
+
+
+def test_the_names_of_all_databases_are_not_asked_for_each_database(real):
+    """Those of ten thousand databases are half a megabyte, ten thousand times."""
+    empty = real.add_database()
+    real.add_table("events")
+    let_fail(real, lambda: True, "getAllDatabases")
+    assert (real.metastore.table_names(real.database), real.metastore.table_names(empty)) == (("events",), ())
+    assert real.metastore.table_names(real.database.upper()) == ("events",)
+
+
+@pytest.mark.parametrize("name", ["{}*", "{}|x", " {}", "@hive#{}", ""])
+def test_what_only_finds_a_database_as_a_pattern_is_none(real, name):
+    with pytest.raises(KeyError):
+        real.metastore.table_names(name.format(real.database))
+
+
+def test_a_database_whose_name_is_like_that_of_another_is_none(real):
+    assert "_" in real.database
+    with pytest.raises(KeyError):
+        real.metastore.table_names(f"{real.database[:-1]}_")
 
 
 def test_a_metastore_that_fails_for_every_database_is_an_error(real):

@@ -6,8 +6,9 @@ Before anything of a table that is gone is deleted: a table that was renamed or 
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
-from typing import Collection, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Collection, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import Refused
@@ -46,6 +47,36 @@ class PartitionInside:
     backup_of: str
 
 
+class _ByPlace:
+    """Partitions by their directories, or the directory before a pattern. Somebody may give one table two million of them, in a control
+    directory of its own: not all are looked at for each of hundreds of other control directories.
+    """
+
+    def __init__(self, partitions: Sequence[PartitionInside]) -> None:
+        paths = [f"{_path_of(names.before_pattern(one.location))}/" for one in partitions]
+        order = sorted(range(len(paths)), key=paths.__getitem__)
+        self._paths, self._partitions = [paths[nth] for nth in order], [partitions[nth] for nth in order]
+        # By database and text before the pattern. What one may find does not depend on what follows, so one of them stands for all.
+        self._patterns: Dict[Tuple[str, str], Dict[Tuple[str, str], PartitionInside]] = {}
+        for one in partitions:
+            server = names.server_of(one.location)
+            pattern = names.PATTERN.search(one.location, len(server))
+            if pattern:
+                alike = self._patterns.setdefault((one.database, one.location[len(server) : pattern.start()]), {})
+                alike.setdefault((server, one.backup_of), one)
+
+    def around(self, top: str, database: str) -> Iterator[PartitionInside]:
+        """All that may show something below a directory (`_is_shown`), and little else: on any server, because a foreign one may be ours
+        under another name.
+        """
+        path = _path_of(top)
+        # "0" comes next after "/".
+        yield from self._partitions[bisect_left(self._paths, f"{path}/") : bisect_left(self._paths, f"{path}0")]
+        # Patterns that may lead there from above. Of a text that is no location the beginning may be that of the server's name.
+        for begin in {text[:length] for text in (top, path) for length in range(len(text) + 1)}:
+            yield from self._patterns.get((database, begin), {}).values()
+
+
 @dataclass
 class Census:
     """What the metastore had when it was last asked; it is asked again when that is too long ago."""
@@ -59,7 +90,7 @@ class Census:
     _step: int = 1
     # Databases of which the metastore refuses the tables.
     _closed: Sequence[str] = ()
-    _partitions: Sequence[PartitionInside] = field(default_factory=list)
+    _partitions: _ByPlace = field(default_factory=lambda: _ByPlace(()))
     _partitions_ms: Optional[float] = None
     # Tables that are, or whose partitions are, more than can be read, or refused; and those whose partitions let each request fail.
     _unread: List[Table] = field(default_factory=list)
@@ -118,7 +149,7 @@ class Census:
             self._partitions_ms = self.cluster.clock.monotonic_ms()
         if self._refusal is not None:
             raise self._refusal
-        others = (one for one in self._partitions if one.backup_of not in own)
+        others = (one for one in self._partitions.around(top, database) if one.backup_of not in own)
         shown = ((one, as_shown(self.cluster.files, one.location, top)) for one in others)
         found = [(one.name, place) for one, place in shown if _is_shown(place, top, is_of_database=one.database == database)]
         near = (table for table in self._unread if table.database == database and table.backup_of not in own)
@@ -181,7 +212,7 @@ class Census:
             log.warning("step=read-partitions refused tables=%d table=%s reason=%r", count, first.log_field, str(why))
         self._unread += [table for table, _ in refused]
         self._failing = [table for table, error in refused if not isinstance(error, MetastoreRefused)]
-        self._partitions = self._qualified(found)
+        self._partitions = _ByPlace(self._qualified(found))
 
     def _read_all(self, tables: Sequence[Table], found: List[PartitionInside]) -> List[Tuple[Table, MetastoreUnavailable]]:
         """Add the partitions of these tables. Returns those whose partitions the metastore refuses, or fails at, and why it does. Raises

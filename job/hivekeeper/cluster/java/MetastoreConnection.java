@@ -64,9 +64,13 @@ public class MetastoreConnection {
     return RetryingMetaStoreClient.getProxy(conf, true);
   }
 
-  /** By the list of all: whoever owns a database may have given it more properties than can be read. */
+  /**
+   * By names alone: whoever owns a database may have given it more properties than can be read. First by the names that are like this one,
+   * because all are many, and may be asked for each. Only what is no pattern, and names no catalog, is asked for so.
+   */
   boolean isDatabase(String name) throws Exception {
-    return client.getAllDatabases().contains(name.toLowerCase(Locale.ROOT));
+    String small = name.toLowerCase(Locale.ROOT);
+    return (small.matches("[a-z0-9_]+") && client.getDatabases(small).contains(small)) || client.getAllDatabases().contains(small);
   }
 
   /** A name that nothing has, and that nobody can foresee, to ask whether the metastore answers at all. */
