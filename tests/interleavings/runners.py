@@ -19,6 +19,7 @@ from hivekeeper.config.settings import JOINED, Settings
 from hivekeeper.model import OWNER_ONLY, Exposed, FileInfo, Guard, Selection, Snapshot
 from hivekeeper.ports import ALL, Cluster, FilesError, MetastoreUnavailable, RowsError
 from hivekeeper.report.results import CommandResult
+from interleavings.world import NOW_MS
 from support import step_by_step
 from support.contexts import a_context
 
@@ -190,7 +191,7 @@ class SteppedRows:
 
 class StoppedClock:
     def now_ms(self) -> int:
-        return 1_767_225_600_000
+        return NOW_MS
 
     def monotonic_ms(self) -> float:
         return 0.0

@@ -17,6 +17,9 @@ from support.fakes.metastore import Catalog
 PLAIN = Attributes("hive", "hive", 0o755, 0o644, storage_policy="HOT")
 # The NameNode's time as read by a run: later than everything so far, unless the clock is coarse.
 LATE_MS = 10**9
+# That of all machines, which a cleanup compares with the NameNode's, as of this file of its own.
+NOW_MS = 1_767_225_600_000
+ASKED_FOR_TIME = f"{names.base(names.ControlPaths('').mark)}.part"
 TICK_MS = 10
 # The ids that each actor may use, and the first actor that is no command.
 EACH, FIRST_WRITER = 100_000, 50
@@ -50,9 +53,13 @@ class CountingNamespace(Namespace):
         node = super().create(path, content, length, is_open)
         if names.base(path) == "clock" and self.coarse_ms is None:
             node.mtime_ms = LATE_MS
+        if names.base(path) == ASKED_FOR_TIME:
+            node.mtime_ms = NOW_MS
         return node
 
     def touch(self, node: Node) -> None:
+        if node.mtime_ms == NOW_MS:
+            return
         if self.coarse_ms is not None:
             node.mtime_ms = self.coarse_ms
         elif not node.is_dir:
