@@ -114,7 +114,7 @@ def judge(
         verdicts = _judge_at(table, history, settings, census, times_ms, store.written_times(cluster, control))
     former = {effect.table_id for verdict in verdicts for effect in verdict.going} - {table_id(table)}
     # Also the former names of this table: its backup tables have them.
-    known = rules.names_of(rules.ids_of(store.read_history(cluster, control))) if census else frozenset()
+    known = rules.names_of(rules.ids_of(store.read_history(cluster, control))) if census and former else frozenset()
     grounds = Grounds(cluster.clock, control, partial(_ask_grounds, cluster, table, control, former, known, census))
     if all(verdict.keep for verdict in verdicts):
         return table, verdicts, grounds

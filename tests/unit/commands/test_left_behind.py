@@ -34,17 +34,21 @@ def carry_out(calls):
         pass
 
 
-@pytest.fixture
-def desks():
+def two_desks(created=5, other_created=6):
     """Of two tables alike; `events2` has been compacted."""
     world = World()
-    for name, create_time in (("events", 5), ("events2", 6)):
+    for name, create_time in (("events", created), ("events2", other_created)):
         world.add_table(a_table((), kind="MANAGED_TABLE", name=name, create_time=create_time), {"": [1000] * 3})
     desk, other = Desk(world, backup_table=False), Desk(world, "sales.events2", backup_table=False)
     assert other.compact().code is Exit.DONE
     # Ids of runs are of their own.
     desk.runs.extend(["20260101t000000z-0000"] * 10)
     return desk, other
+
+
+@pytest.fixture
+def desks():
+    return two_desks()
 
 
 def take_name(desk, wait_ms=3_600_001):
@@ -209,12 +213,8 @@ def test_a_table_that_was_created_again_beside_what_a_dropped_one_left_is_compac
 
 def test_a_killed_copy_of_a_dropped_table_of_the_same_second_stops_no_other():
     """Each night a script drops its tables and creates them again, all in one second; today one less."""
-    world = World()
-    for name, create_time in (("events", 5), ("events2", 4)):
-        world.add_table(a_table((), kind="MANAGED_TABLE", name=name, create_time=create_time), {"": [1000] * 3})
-    desk, other = Desk(world, backup_table=False), Desk(world, "sales.events2", backup_table=False)
-    assert other.compact().code is Exit.DONE
-    desk.runs.extend(["20260101t000000z-0000"] * 10)
+    desk, other = two_desks(other_created=4)
+    world = desk.world
     carry_out(Hive(world).drop_table(other.table))
     world.add_table(a_table((), kind="MANAGED_TABLE", name="events2", create_time=5), {"": [1000] * 3})
     desk.kill_before(["rename_exact", "/stage/"], desk.compact)
