@@ -355,6 +355,10 @@ MOST_OF_PARTITIONS = 2**27
 MOST_PARTITIONS = 2_000_000
 # Of all tables that one call returns: ten thousand of 25 KB each.
 MOST_OF_TABLES = 2**28
+# Of one database, in which some may create tables: of these; and of the names and locations of all of them together. Those of all
+# databases are held at once, a kilobyte for each.
+MOST_TABLES = 1_000_000
+MOST_OF_PLACES = 2**27
 # Of each piece in which they come: while one is made, Java holds it several times.
 MOST_OF_ANSWER = 2**25
 
@@ -417,7 +421,7 @@ class Metastore(Protocol):
     def databases(self) -> Tuple[str, ...]: ...
 
     def table_names(self, database: str) -> Tuple[str, ...]:
-        """The names of a database's tables; raises KeyError if the database does not exist."""
+        """The names of a database's tables; raises KeyError if the database does not exist, and MetastoreRefused above MOST_TABLES."""
 
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
         """Tables in bulk; a missing one is left out. Locations are as stored: qualify them.
@@ -501,7 +505,8 @@ class Metastore(Protocol):
         """Full names of the tables of any database one of whose places equals one of these or is inside it, or whose location contains one,
         including the table itself. That Spark's path contains one is no reason: whoever may alter a table may set it to anything.
 
-        The places of all tables are read once and cached for an hour.
+        The places of all tables are read once and cached for an hour. Raises MetastoreUnavailable if those of one database cannot be told,
+        or are more than MOST_TABLES and MOST_OF_PLACES: no table could be compared with them.
         """
 
     def table_locations(self) -> Mapping[str, str]:
