@@ -199,8 +199,8 @@ class HiveMetastore:
         return self._roots
 
     def _read_locations(self, database: str) -> Any:
-        """Raises MetastoreUnavailable if the metastore answers, and tells nothing of this database: its tables may lie anywhere, also in any
-        other's directory.
+        """Raises MetastoreUnavailable if the metastore answers, and tells nothing of this database: any other's directory may hold its
+        tables.
         """
         try:
             return json.loads(_ask(self._reader.locations, database, names.MOST_PATH, ports.MOST_TABLES, ports.MOST_OF_PLACES))
