@@ -34,7 +34,7 @@ public class RightsTrial {
   private static final long OLD_MS = 3600000L;
   // A table may have a million partitions. HDFS lists by name, and few names come before those of scratch directories.
   private static final int MOST_LOOKED_AT = 10000;
-  // Each takes a dozen calls. A doctor that is killed leaves one for each command.
+  // Each takes a dozen calls. A doctor that is killed leaves one.
   private static final int MOST_REMOVED = 100;
 
   private final Configuration conf;
