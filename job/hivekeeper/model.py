@@ -333,7 +333,7 @@ class Unit:
 
     def outlined(self) -> Unit:
         """As `Table.outlined`."""
-        return replace(self, storage=STORAGE_NOT_TOLD, parameters=NOT_TOLD)
+        return replace(self, values=(), storage=STORAGE_NOT_TOLD, parameters=NOT_TOLD)
 
     @property
     def label(self) -> str:

@@ -241,7 +241,7 @@ def test_entries_of_a_tables_log_that_come_to_the_place_of_expired_commits_stay(
     monkeypatch.setattr(world.files, "delete_file", exchanged)
     put(store, "01", "a", x=9)
     assert [entry.name for entry in stranger.look([store.log])[store.log].entries] == [names.log_entry(version) for version in range(3)]
-    expired = [entry.name for entry in stranger.look([f"{ROOT}.away{store.log[len(ROOT):]}"]).popitem()[1].entries]
+    expired = [entry.name for entry in stranger.look([f"{ROOT}.away{store.log[len(ROOT) :]}"]).popitem()[1].entries]
     assert names.log_entry(0) not in expired
 
 
