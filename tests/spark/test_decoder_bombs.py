@@ -245,7 +245,7 @@ def test_rows_that_take_no_bytes_are_bounded(copier, rows, tmp_path, format, fil
         assert re.search(r"more values than .* can be expected to hold", unit.unreadable[0][1])
 
 
-NULLS = 1 << 23
+NULLS = 1 << 22
 
 
 @pytest.fixture
