@@ -434,13 +434,29 @@ class FileRowGroups(NamedTuple):
     groups: Tuple[RowGroup, ...]
 
 
+# Values that a byte of a file may stand for: a table of which nearly all columns are NULL has a hundred. As in WorkLimit.java.
+VALUES_PER_BYTE = 1000
+# Read in about the time that a file takes anyway.
+VALUES_PER_FILE = 2**20
+
+
+def expect_values(files: Collection[FileInfo]) -> int:
+    """So many rows and values at most, of columns of one value mostly, are covered by the files' bytes and their number. A run of one value
+    takes a few bytes however long it is.
+    """
+    return VALUES_PER_BYTE * sum(file.length for file in files) + VALUES_PER_FILE * len(files)
+
+
 @dataclass(frozen=True)
 class UnitFooters:
-    """The footers of a unit's files. `unreadable` holds (path, reason). `row_groups` are those of files that were asked for and told."""
+    """The footers of a unit's files. `unreadable` holds (path, reason). `row_groups` are those of files that were asked for and told.
+    `values`: the rows of all files, and the values of all their columns.
+    """
 
     groups: Tuple[FooterGroup, ...] = ()
     unreadable: Tuple[Tuple[str, str], ...] = ()
     row_groups: Tuple[FileRowGroups, ...] = ()
+    values: int = 0
 
     @property
     def row_group_count(self) -> int:
@@ -523,10 +539,11 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True)
 class StageUnit:
-    """The part of a stage batch that is one unit."""
+    """The part of a stage batch that is one unit. `bare_values`: how many its files claim beyond `expect_values`."""
 
     number: UnitNumber
     outputs: Tuple[StageOutput, ...]
+    bare_values: int = 0
 
     @property
     def forms(self) -> int:

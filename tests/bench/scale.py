@@ -30,6 +30,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import OWNER_ONLY, Partition, Table
 from hivekeeper.names import RunId, RunPaths
 from hivekeeper.plan import compaction
+from hivekeeper.plan.capacity import RoomForValues
 from hivekeeper.ports import Cluster
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import longest_entry
@@ -93,7 +94,7 @@ def measure(meter: Meter, gateway: Gateway, home: Path, asked: argparse.Namespac
     observed = meter.measure("observe", lambda: observe_table(cluster, table, settings))
     assert observed.reason is None, observed.reason
     assert sum(unit.sizes.files for unit in observed.units) == asked.files
-    plan = meter.measure("plan", lambda: compact_table.make_plan(cluster, observed, History(), settings, RUN))
+    plan = meter.measure("plan", lambda: compact_table.make_plan(cluster, observed, History(), settings, RUN, RoomForValues()))
     assert len(plan.units) == asked.units, (len(plan.units), plan.refused[:1])
     known = compaction.to_run_plan(plan)
     paths = observed.control.run(RUN)

@@ -20,7 +20,7 @@ from hivekeeper.model import FileRowGroups, StageBatch, Table
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import analysis, capacity, compaction, eligibility, inside, own_place, retention, settled
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
-from hivekeeper.plan.capacity import Limit
+from hivekeeper.plan.capacity import Limit, RoomForValues
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left, Rewrite
 from hivekeeper.plan.engine import Engine
 from hivekeeper.plan.ownership import is_read_by_group
@@ -69,13 +69,13 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
         if context.dry_run:
-            return _plan_only(cluster, observed, settings, context.run)
+            return _plan_only(context, observed, settings)
         if not analysis.choose(observed.units):
             return TableOutcome(table.full_name, None, _outcomes_left(observed), observed)
         # The lock needs space too. A table with an earlier run is checked after recovery, which may free space.
         refuse_without_room(cluster, observed, settings)
         if is_tied_as_a_whole(cluster, observed, settings, context.run):
-            plan = make_plan(cluster, observed, History(), settings, context.run)
+            plan = make_plan(cluster, observed, History(), settings, context.run, context.room_for_values)
             return TableOutcome(table.full_name, None, _outcomes_left(observed, plan), observed)
     control = control or ControlPaths.of(table.location, table.partitioned)
     with hold_settled(cluster, table, control, context.run, settings) as lock:
@@ -95,13 +95,14 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
         return _compact_held(context, observed, history, settings, lock)
 
 
-def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, run: RunId) -> TableOutcome:
+def _plan_only(context: Context, observed: ObservedTable, settings: Settings) -> TableOutcome:
+    cluster, run = context.cluster, context.run
     if observed.has_control:
         ownership.require_own_records(cluster, observed.table, observed.control, settings.trusted_owners)
     history = store.read_history(cluster, observed.control) if observed.has_control else History()
     history = identity.know_history(cluster, observed.table, history)
     observed = settled.judge_by_log(observed, history, cluster.clock.now_ms())
-    plan = make_plan(cluster, observed, history, settings, run)
+    plan = make_plan(cluster, observed, history, settings, run, context.room_for_values)
     return TableOutcome(observed.table.full_name, run, _outcomes_of_plan(observed, plan), observed)
 
 
@@ -113,7 +114,7 @@ def _compact_held(context: Context, observed: ObservedTable, history: History, s
         # Spark starts while footers are read.
         cluster.rows.warm_up()
     with timed(cluster, Step.PLAN):
-        plan = make_plan(cluster, observed, history, settings, context.run, context.most_row_groups)
+        plan = make_plan(cluster, observed, history, settings, context.run, context.room_for_values, context.most_row_groups)
     if not plan.units:
         left = _outcomes_left(observed, plan)
         return TableOutcome(observed.table.full_name, None, left, observed, row_groups=plan.row_groups)
@@ -124,7 +125,13 @@ def _compact_held(context: Context, observed: ObservedTable, history: History, s
 
 
 def make_plan(
-    cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: RunId, most_row_groups: int = 0
+    cluster: Cluster,
+    observed: ObservedTable,
+    history: History,
+    settings: Settings,
+    run: RunId,
+    room_for_values: RoomForValues,
+    most_row_groups: int = 0,
 ) -> CompactionPlan:
     """Read the footers of the units worth compacting and decide. Reads only. Raises Unusable if none of them can be written.
 
@@ -140,6 +147,7 @@ def make_plan(
     wanted = settings.max_units or len(waiting)
     found: List[Candidate] = []
     taken: List[UnitAnalysis] = []
+    room_for_values.begin_table()
     # Of a unit that is joined there are several sets of files.
     units: Set[str] = set()
     while wanted > len(units):
@@ -149,7 +157,7 @@ def make_plan(
         for some in analysis.portions(chosen):
             per_table.require_time(cluster, table)
             read, back = reader.read(some)
-            read = shared.of_all(read)
+            read = [room_for_values.take(one) if compaction.is_fit(one, rewrite) else one for one in shared.of_all(read)]
             waiting.extendleft(reversed(back))
             fit = [candidate.analysis for candidate in read if compaction.is_fit(candidate, rewrite)]
             budget.take(fit)
