@@ -35,8 +35,8 @@ class FooterSet {
   }
 
   /**
-   * {groups, unreadable, rowGroups, values}, groups in the order of their first files; a form is named by its number in `forms`, to which new ones are
-   * added.
+   * {groups, unreadable, rowGroups, values}, groups in the order of their first files; a form is named by its number in `forms`, to which new
+   * ones are added.
    */
   Map<String, Object> describe(Numbered forms, boolean withBounds) throws IOException {
     List<Object> groups = new ArrayList<Object>();
