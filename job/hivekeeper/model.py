@@ -45,6 +45,11 @@ class FileInfo(NamedTuple):
     def name(self) -> str:
         return self.inner or self.path.rpartition("/")[2]
 
+    @property
+    def key(self) -> str:
+        """The path, and where in it: several files may lie in the one at a path."""
+        return f"{self.path}+{self.begin}" if self.begin else self.path
+
 
 class Block(NamedTuple):
     """One block of a file on HDFS, by which its bytes are known wherever they are. `stamp` changes when it is written to again."""
@@ -408,11 +413,19 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class FooterGroup:
-    """The files of a unit that share one form, and their footers' totals. `rows` maps path to row count."""
+    """The files of a unit that share one form, and their footers' totals. `rows` maps a file's key to its row count; `files` are at least
+    these, as they were listed.
+    """
 
     form: Form
     rows: Mapping[str, int]
     columns: Mapping[str, ColumnFacts]
+    files: Tuple[FileInfo, ...]
+
+    @property
+    def counted_files(self) -> List[FileInfo]:
+        """Those in `rows`."""
+        return [file for file in self.files if file.key in self.rows]
 
     @property
     def row_count(self) -> int:
@@ -457,6 +470,10 @@ class UnitFooters:
     unreadable: Tuple[Tuple[str, str], ...] = ()
     row_groups: Tuple[FileRowGroups, ...] = ()
     values: int = 0
+
+    @property
+    def is_of_one_form(self) -> bool:
+        return len(self.groups) == 1 and not self.unreadable
 
     @property
     def row_group_count(self) -> int:

@@ -582,7 +582,7 @@ class Rows(Protocol):
         """The rows that two sets of files do not share, counted with multiplicity, and up to `limit` examples of each side.
 
         Rows are equal if their digests are; a column missing from a file is NULL in its rows. An example stands for all of its
-        copies. Raises RowsError if fewer rows were read than the footers declare.
+        copies. Raises RowsError if other numbers of rows were read than the footers declare. On HDFS files are known by their ids.
         """
 
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:

@@ -86,7 +86,7 @@ class SparkRows:
         if failed:
             raise RowsError(failed)
         with _rows_errors():
-            self.sql.write(replace(batch, target=target))
+            self.sql.write(replace(batch, target=target), sum(content.digest.rows for content in read.values()))
         return read
 
     def _copy(self, batch: StageBatch, target: str) -> Mapping[UnitNumber, Content]:
@@ -192,19 +192,15 @@ def _form(said: Mapping[str, Any]) -> Form:
     return Form(**{**said, **{name: tuple(said.get(name, ())) for name in ("keys", "blooms", "undecodable")}})
 
 
-def _key(file: FileInfo) -> str:
-    """Several files may lie in the one at a path."""
-    return f"{file.path}+{file.begin}" if file.begin else file.path
-
-
 def _unit_footers(said: Mapping[str, Any], forms: Sequence[Form], files: Sequence[FileInfo]) -> UnitFooters:
     """`files` are those that were read, in their order."""
     groups = []
     for group in said["groups"]:
         # The listing's own paths, not copies of them: there may be a million.
-        rows = {_key(files[number]): rows for number, rows in zip(group["files"], group["rows"])}
+        of_group = tuple(files[number] for number in group["files"])
+        rows = {file.key: rows for file, rows in zip(of_group, group["rows"])}
         columns = {name: ColumnFacts(**facts) for name, facts in group["columns"].items()}
-        groups.append(FooterGroup(forms[group["form"]], rows, columns))
+        groups.append(FooterGroup(forms[group["form"]], rows, columns, of_group))
     row_groups = tuple(FileRowGroups(files[number], _row_groups(claims)) for number, claims in said["rowGroups"])
     return UnitFooters(tuple(groups), tuple((one["path"], one["reason"]) for one in said["unreadable"]), row_groups, said["values"])
 

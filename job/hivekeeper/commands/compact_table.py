@@ -141,13 +141,13 @@ def make_plan(
     rewrite = Rewrite.of(table, settings, engine)
     joined = find_joined(observed, history)
     waiting = deque(candidates.list_waiting(observed, settings, joined))
-    reader = Reader(cluster, observed, rewrite, settings, run, joined, most_row_groups)
+    room_for_values.begin_table()
+    reader = Reader(cluster, observed, rewrite, settings, run, joined, room_for_values, most_row_groups)
     limits, wish = find_limits(cluster, observed, waiting, history, settings), capacity.limit_by_wish(settings)
     shared, budget = compaction.Shared(), capacity.Budget([*limits, *wish])
     wanted = settings.max_units or len(waiting)
     found: List[Candidate] = []
     taken: List[UnitAnalysis] = []
-    room_for_values.begin_table()
     # Of a unit that is joined there are several sets of files.
     units: Set[str] = set()
     while wanted > len(units):
@@ -157,7 +157,7 @@ def make_plan(
         for some in analysis.portions(chosen):
             per_table.require_time(cluster, table)
             read, back = reader.read(some)
-            read = [room_for_values.take(one) if compaction.is_fit(one, rewrite) else one for one in shared.of_all(read)]
+            read = shared.of_all(read)
             waiting.extendleft(reversed(back))
             fit = [candidate.analysis for candidate in read if compaction.is_fit(candidate, rewrite)]
             budget.take(fit)
@@ -204,7 +204,7 @@ def is_tied_as_a_whole(cluster: Cluster, observed: ObservedTable, settings: Sett
     if settings.exchange == AT_ONCE:
         return all(len(find_tied(cluster, observed.control, [one.unit for one in some])) == len(some) for some in (chosen[:1], chosen))
     rewrite = Rewrite.of(observed.table, settings, Engine(cluster.spark_version, cluster.time_zone))
-    reader = Reader(cluster, observed, rewrite, settings, run, {})
+    reader = Reader(cluster, observed, rewrite, settings, run, {}, RoomForValues())
     return all(choice.exchange is None for some in (chosen[:1], chosen) for choice in reader.choose(some).values())
 
 

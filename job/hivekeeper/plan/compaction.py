@@ -149,9 +149,11 @@ class Shared:
 def merge(parts: Sequence[UnitFooters]) -> UnitFooters:
     """The footers of a unit's files that were read in parts; without the facts of columns, whose bounds are texts of unknown order."""
     rows: Dict[Form, Dict[str, int]] = {}
+    files: Dict[Form, List[FileInfo]] = {}
     for group in (group for part in parts for group in part.groups):
         rows.setdefault(group.form, {}).update(group.rows)
-    groups = tuple(FooterGroup(form, of_form, {}) for form, of_form in rows.items())
+        files.setdefault(group.form, []).extend(group.files)
+    groups = tuple(FooterGroup(form, of_form, {}, tuple(files[form])) for form, of_form in rows.items())
     row_groups = tuple(one for part in parts for one in part.row_groups)
     values = sum(part.values for part in parts)
     return UnitFooters(groups, tuple(one for part in parts for one in part.unreadable), row_groups, values)

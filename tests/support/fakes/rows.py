@@ -276,7 +276,7 @@ def _failed(wanted: Mapping[Key, Value], act: Callable[[Value], None]) -> Mappin
 def _group(form: Form, rows: Mapping[str, RowTexts]) -> FooterGroup:
     every = [row for of_file in rows.values() for row in of_file]
     facts = ColumnFacts(len(every), 0, min(every, default=None), max(every, default=None))
-    return FooterGroup(form, {path: len(of_file) for path, of_file in rows.items()}, {COLUMN: facts})
+    return FooterGroup(form, {path: len(of_file) for path, of_file in rows.items()}, {COLUMN: facts}, ())
 
 
 def _examples(surplus: Iterable[str], limit: int) -> Tuple[Mapping[str, Optional[str]], ...]:

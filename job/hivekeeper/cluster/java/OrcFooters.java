@@ -33,17 +33,20 @@ class OrcFooters {
   private OrcFooters() {}
 
   static void read(Configuration conf, Footer footer) throws Exception {
-    Path path = footer.file.place();
-    long length = footer.file.length;
-    FileSystem fs = PartFileSystem.of(footer.file.system(conf), footer.file.begin, length);
-    if (length > Footer.MOST_BYTES) Footer.requireShort(tailBytes(fs, path, length));
-    // With its length, as listed: without one the library asks the NameNode for each file again.
-    Reader reader = OrcFile.createReader(path, OrcFile.readerOptions(conf).filesystem(fs).maxLength(length));
+    Reader reader = open(conf, footer.file);
     try {
       describe(reader, footer);
     } finally {
       reader.close();
     }
+  }
+
+  static Reader open(Configuration conf, ListedFile file) throws Exception {
+    Path path = file.place();
+    FileSystem fs = PartFileSystem.of(file.system(conf), file.begin, file.length);
+    if (file.length > Footer.MOST_BYTES) Footer.requireShort(tailBytes(fs, path, file.length));
+    // With its length, as listed: without one the library asks the NameNode for each file again.
+    return OrcFile.createReader(path, OrcFile.readerOptions(conf).filesystem(fs).maxLength(file.length));
   }
 
   /** The length of footer and statistics. */
