@@ -18,7 +18,7 @@ from hivekeeper.plan import recover
 from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import longest_entry, table_id
+from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
@@ -295,7 +295,7 @@ def require_name(table: Table) -> None:
 def write_plan(run: Run, plan: RunPlan) -> None:
     """Write the plan durably, before anything is changed. Raises Refused for a plan that recovery would not accept as ours."""
     created_ms = run.cluster.clock.now_ms()
-    why = store.why_not_readable(run.paths, plan, created_ms, longest_entry(plan))
+    why = store.why_not_readable(run.paths, plan, created_ms)
     if why:
         run.files.delete_tree(run.paths.top)
         raise Refused(
