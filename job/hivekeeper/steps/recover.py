@@ -257,6 +257,8 @@ def _require_time(run: Run, plan: RunPlan, settled: int) -> None:
 def _find_settler(run: Run, plan: RunPlan, is_former: bool = False) -> Settle:
     """The function that finishes or undoes a unit of the plan. `is_former`: of a table that is not there any more."""
     if plan.operation == CLEANUP:
+        # Unlike a cleanup's own, not whether the table is the same: what goes is deleted in part already, and is no backup any more.
+        # Refused where the table was created again, the run would never be ended, nor any later one begun.
         grounds = Grounds(run.cluster.clock, run.control, lambda: Directories(find_lives(run.cluster, run.table)))
         return cleanup.ender(run, plan, grounds, is_former)
     certificates = _read_certificates(run, plan)
