@@ -39,6 +39,7 @@ from hivekeeper.runlog.run_files import CLEANUP, MOST_UNITS, BackupPlace, Planne
 from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_log
 from hivekeeper.steps.census import Census
 from hivekeeper.steps.grounds import Answer, CreatedAgain, Directories, Grounds
+from hivekeeper.steps.namenode_time import ask_before_run
 from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.timing import Step, timed
 
@@ -150,7 +151,7 @@ def _judge_by_rules(
     verdicts = _judge_at(table, history, settings, census, [now_ms])
     if all(verdict.keep for verdict in verdicts):
         return verdicts
-    told_ms = [run_directory.ask_time(cluster, control) + MOST_CLOCK_DIFFERENCE_MS] if lock else []
+    told_ms = [ask_before_run(cluster.files, control) + MOST_CLOCK_DIFFERENCE_MS] if lock else []
     return _judge_at(table, history, settings, census, [now_ms, *told_ms], store.written_times(cluster, control))
 
 
