@@ -736,7 +736,7 @@ class Cluster:
     recovered: List[Any] = field(default_factory=list, repr=False, compare=False)
     # Control directories and the tables at their homes, by the directory that they lie in. A command looks for them once, not for each
     # table; the names of a database's tables, until when they may be used, and which of those directories belonged to no table by them
-    # (steps/identity.py).
+    # (steps/left_behind.py).
     orphans: Dict[Tuple[str, FrozenSet[str]], Optional[Mapping[str, Sequence[str]]]] = field(
         default_factory=dict, repr=False, compare=False
     )

@@ -52,7 +52,7 @@ def find_strangers(files: Files, control: ControlPaths) -> List[str]:
 
 
 def _strangers_among(seen: Mapping[str, Snapshot], control: ControlPaths) -> List[str]:
-    known = {control.log: True, control.runs: True, control.lock: False, control.mark: False, f"{control.mark}.part": False}
+    known = {control.log: True, control.runs: True, control.lock: False, control.mark: False, control.new_mark: False}
     inside = [entry for entry in seen[control.top].entries if known.get(entry.path) is not entry.is_dir]
     inside += [entry for entry in seen[control.log].entries if not _is_of_log(entry)]
     return [entry.path for entry in (*inside, *seen[control.runs].entries)]
@@ -66,7 +66,7 @@ def read_aside(cluster: Cluster, removed: ControlPaths) -> Aside:
         if entry.is_dir and entry.path in seen and seen[entry.path].file_id != entry.file_id:
             raise _exchanged(entry.path)
     files = {entry.path: entry for entry in top.entries if not entry.is_dir}
-    first = [files[path] for path in (removed.lock, removed.mark, f"{removed.mark}.part") if path in files]
+    first = [files[path] for path in (removed.lock, removed.mark, removed.new_mark) if path in files]
     records = [(file, top.file_id) for file in first] + [(file, logged.file_id) for file in logged.entries if _is_of_log(file)]
     # Their owners were looked at before, perhaps at another directory.
     of_others = [file.path for file, _ in records if store.why_not_trusted(cluster.files, file, cluster.trusted_owners)]

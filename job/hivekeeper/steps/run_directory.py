@@ -18,10 +18,11 @@ from hivekeeper.plan import recover
 from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import longest_entry, table_id
+from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
+from hivekeeper.steps.namenode_time import ask_time
 from hivekeeper.steps.observe import find_above
 from hivekeeper.steps.whereabouts import Whereabouts
 
@@ -295,7 +296,7 @@ def require_name(table: Table) -> None:
 def write_plan(run: Run, plan: RunPlan) -> None:
     """Write the plan durably, before anything is changed. Raises Refused for a plan that recovery would not accept as ours."""
     created_ms = run.cluster.clock.now_ms()
-    why = store.why_not_readable(run.paths, plan, created_ms, longest_entry(plan))
+    why = store.why_not_readable(run.paths, plan, created_ms)
     if why:
         run.files.delete_tree(run.paths.top)
         raise Refused(
@@ -317,31 +318,15 @@ def recent_time(run: Run) -> int:
 
 
 def read_clock(run: Run) -> int:
-    """The NameNode's own current time: the modification time of a file just created.
-
-    The times of its directories are compared with no other clock.
-    """
-    files, clock = run.files, run.paths.clock
+    """The NameNode's own current time. The times of its directories are compared with no other clock."""
     try:
-        files.delete_file(clock)
-        files.write_new(clock, "")
-        info = files.stat(clock)
+        told_ms = ask_time(run.files, run.paths.clock)
     except SourceMissing as gone:
         raise fenced(run) from gone
-    if info is None:
+    if told_ms is None:
         raise fenced(run)
-    run.time.read_ms, run.time.uses = info.mtime_ms, 1
-    return info.mtime_ms
-
-
-def ask_time(cluster: Cluster, control: ControlPaths) -> int:
-    """The same before a run is opened, with the table's lock held: by a file whose name every version knows, as a kill may leave it."""
-    files, fresh = cluster.files, f"{control.mark}.part"
-    files.delete_file(fresh)
-    files.write_new(fresh, "")
-    info = files.stat(fresh)
-    files.delete_file(fresh)
-    return info.mtime_ms if info else 0
+    run.time.read_ms, run.time.uses = told_ms, 1
+    return told_ms
 
 
 def require_own_directory(run: Run) -> None:
