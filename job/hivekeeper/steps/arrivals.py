@@ -256,8 +256,8 @@ def _move_entries(
 
 def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, known: Iterable[Found]) -> Tuple[Tuple[FileInfo, ...], int]:
     """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries, and
-    how many files and directories were looked at for that. Of the entries, no more than `most` are listed. `known`: files that the unit has had;
-    a directory of copies of these, or of live's, is no committer's.
+    how many files and directories were looked at for that. Of the entries, no more than `most` are listed. `known`: files that the unit has
+    had; a directory of copies of these, or of live's, is no committer's.
 
     Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that.
     """
@@ -276,8 +276,8 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, k
 def _find_liftable(
     files: Files, live: str, committed: Sequence[FileInfo], room: int, had: Sequence[Found]
 ) -> Tuple[Mapping[str, Tuple[FileInfo, ...]], int]:
-    """The files in those directories that a committer may have left, by directory, and how much was looked at. None of another one, of which
-    the rights were not looked at, that somebody has put in its place since. What lies deeper is not looked at: no committer leaves that.
+    """The files in those directories that a committer may have left, by directory, and how much was looked at. None of another one, of
+    which the rights were not looked at, that somebody has put in its place since. Nothing deeper is looked at: no committer leaves that.
     """
     own = files.stat(live) if committed and room > 0 else None
     known = {entry.path: entry.file_id for entry in committed if own is not None and listings.is_as_open(entry, own)}

@@ -12,7 +12,7 @@ from typing import Callable, Container, Dict, Iterable, Iterator, List, Mapping,
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refused
-from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Table, Unit
+from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
 from hivekeeper.plan import recover
 from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, SourceMissing

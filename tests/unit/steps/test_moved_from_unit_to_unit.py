@@ -116,6 +116,23 @@ def test_a_directory_that_comes_to_each_unit_just_before_its_check_is_listed_a_f
     assert counts["entries"] <= 2 * 180 * (4 + 2)
 
 
+@pytest.mark.parametrize("a_desk", [lambda: a_desk(5), lambda: joined_desk.a_desk(files=20)], ids=["exchanged", "joined"])
+def test_nothing_that_the_plan_knows_is_counted(a_desk, monkeypatch):
+    """No attacker needed: before each set of its files that is joined all of a directory is listed."""
+    monkeypatch.setattr(run_directory, "MOST_LATE", 0)
+    runs, count = [], Run.count_listed
+
+    def count_and_note(self, *args):
+        runs.append(self)
+        count(self, *args)
+
+    monkeypatch.setattr(Run, "count_listed", count_and_note)
+    desk = a_desk()
+    for command in (desk.compact, desk.rollback):
+        assert {*outcomes(command()).values()} <= {"swapped", "joined", "rolled-back"}
+    assert len(runs) > 4 and {run.listed.beyond for run in runs} == {0}
+
+
 def enough_is_listed(monkeypatch):
     monkeypatch.setattr(Run, "has_listed_enough", property(lambda _run: True))
 
