@@ -232,6 +232,8 @@ def carry_out(context: Context, observed: ObservedTable, plan: CompactionPlan, s
     joins = any(unit.join for unit in plan.units)
     lives = [unit.unit for unit in plan.units]
     run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP, settings, group_reads, joins, lives)
+    joined = {unit.name for unit in plan.units if unit.join}
+    run.listed.planned.update((one.live, len(one.snapshot.entries)) for one in observed.units if one.name in joined)
     with run_directory.told_if_taken(run):
         with timed(cluster, Step.RECORD):
             known = _begin(run, plan, settings, context.run_key)
@@ -302,7 +304,7 @@ def swap_batch(
     """Steps 4 to 7 for the proved units of a batch, under Hive's own lock where that works."""
     staged = [unit for unit in batch.units if unit.number in certificates]
     proved = [known.units[unit.number - 1] for unit in staged]
-    rights = attributes.RightsOfLive(run.cluster, list(zip(proved, staged)), plan.attributes)
+    rights = attributes.RightsOfLive(run, list(zip(proved, staged)), plan.attributes)
     fitness = FitnessOfTable(run.cluster, run.table)
 
     def swap_one(unit: PlannedUnit) -> UnitResult:
