@@ -22,6 +22,7 @@ from support.joined_desk import (
     files_of,
     joined_name,
     kill_after_strange_concat,
+    kill_in_put_back,
     manage,
     put_strange,
     rename_partition,
@@ -153,6 +154,26 @@ def test_where_the_other_directory_stays_what_is_not_back_is_a_backup(desk, nth,
     copied = [SMALL[0], "new", SMALL[2]]
     assert rows(desk) == sorted(["large", *copied[: nth - 1]])
     assert rows_aside(desk) == set(copied[nth - 1 :])
+
+
+@pytest.mark.parametrize("words", [FILE, CONCAT])
+def test_a_killed_join_is_given_up_where_its_directory_is_by_then(desk, words, monkeypatch):
+    exchange = Exchange(desk, monkeypatch, before=())
+    desk.kill_before(words, lambda: compact(desk))
+    exchange.forth()
+    assert desk.recover().code is Exit.DONE
+    require_no_other_files(desk, exchange)
+    assert rows_by_file(desk) == UNCHANGED
+    assert desk.run_directories() == []
+
+
+def test_what_a_killed_join_was_to_give_back_is_a_backup(desk, monkeypatch):
+    exchange = Exchange(desk, monkeypatch, before=())
+    kill_in_put_back(desk, ["rename_exact", "copy-2"], lambda: compact(desk))
+    exchange.forth()
+    assert desk.recover().code is Exit.INVESTIGATE
+    require_no_other_files(desk, exchange)
+    assert (rows(desk), rows_aside(desk)) == (sorted([SMALL[0], "large"]), {"new", SMALL[2]})
 
 
 def put_later(desk):
