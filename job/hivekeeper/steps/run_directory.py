@@ -59,6 +59,13 @@ class MovedUp:
     again: int = 0
 
 
+@dataclass
+class HiveLock:
+    """Whether a run has waited for Hive's own lock in vain."""
+
+    was_in_vain: bool = False
+
+
 @dataclass(frozen=True)
 class Run:
     """What every step of one run on one table needs.
@@ -86,6 +93,7 @@ class Run:
     returned: Returned = field(default_factory=Returned, compare=False)
     moved_up: MovedUp = field(default_factory=MovedUp, compare=False)
     whereabouts: Whereabouts = field(default_factory=Whereabouts, compare=False)
+    hive_lock: HiveLock = field(default_factory=HiveLock, compare=False)
 
     @property
     def record_mode(self) -> int:
