@@ -384,7 +384,10 @@ class HadoopFiles:
         asked = {directory: self._by_id(directory, file_id) for directory, file_id in directories.items()}
         found = json.loads(_ask(self._attributes.fileRights, json.dumps(asked), most))
         return {
-            place: {FileRights(one["owner"], one["group"], one["mode"], tuple(one["acl"])): tuple(one["ids"]) for one in some}
+            place: {
+                FileRights(sys.intern(one["owner"]), sys.intern(one["group"]), one["mode"], _entries(one["acl"])): tuple(one["ids"])
+                for one in some
+            }
             for place, some in found.items()
         }
 
@@ -556,8 +559,14 @@ def _found(answer: str, asked: Mapping[str, str]) -> Optional[FileInfo]:
 
 
 def _read_attributes(known: Mapping[str, Any]) -> Attributes:
-    lists = {"acl": tuple(known["acl"]), "file_acl": tuple(known["file_acl"]), "xattrs": tuple(known["xattrs"].items())}
-    return Attributes(**{**known, **lists})
+    names_of = {"owner": sys.intern(known["owner"]), "group": sys.intern(known["group"])}
+    lists = {"acl": _entries(known["acl"]), "file_acl": _entries(known["file_acl"]), "xattrs": tuple(known["xattrs"].items())}
+    return Attributes(**{**known, **names_of, **lists})
+
+
+def _entries(acl: Sequence[str]) -> Tuple[str, ...]:
+    """Those of a million directories may be alike, and are held for each."""
+    return tuple(map(sys.intern, acl))
 
 
 def _as_json(wanted: Attributes) -> Mapping[str, Any]:

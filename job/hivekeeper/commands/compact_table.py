@@ -150,11 +150,13 @@ def make_plan(
     taken: List[UnitAnalysis] = []
     # Of a unit that is joined there are several sets of files.
     units: Set[str] = set()
-    while wanted > len(units):
+    while wanted > len(units) and not shared.is_full:
         chosen = budget.choose(waiting, wanted - len(units))
         if not chosen:
             break
-        for some in analysis.portions(chosen):
+        portions = deque(analysis.portions(chosen))
+        while portions and not shared.is_full:
+            some = portions.popleft()
             per_table.require_time(cluster, table)
             read, back = reader.read(some)
             read = shared.of_all(read)
@@ -164,12 +166,17 @@ def make_plan(
             units.update(one.name for one in fit)
             taken += fit
             found += read
+        waiting.extendleft(reversed([unit for some in portions for unit in some]))
     beyond = [*budget.beyond, *waiting]
     if beyond and wish and not taken:
         log.warning("table=%s step=plan reason='no unit that is fit is as small as max_bytes'", table.log_field)
     left = capacity.explain_left(beyond, limits, taken) if wanted > len(units) else ()
     _require_room(table, left, taken)
-    return replace(compaction.plan_compaction(run, observed.control.run(run), table, found, settings, engine), left=left)
+    if shared.is_full and wanted > len(units):
+        explained = {one.unit.name for one in left}
+        left += tuple(Left(one.unit, compaction.LONGER_RIGHTS) for one in waiting if one.name not in explained)
+    plan = compaction.plan_compaction(run, observed.control.run(run), table, found, settings, engine)
+    return replace(plan, left=(*plan.left, *left))
 
 
 def find_joined(observed: ObservedTable, history: History) -> LeaveOut:

@@ -31,6 +31,7 @@ from hivekeeper.names import RunId, RunPaths, UnitNumber
 from hivekeeper.plan import eligibility, fidelity, listings, sizing
 from hivekeeper.plan.analysis import UnitAnalysis
 from hivekeeper.plan.engine import Engine
+from hivekeeper.plan.file_rights import while_written
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.joins import Join
 from hivekeeper.runlog.manifests import ManifestFile
@@ -42,6 +43,17 @@ MOST_FORMS = 1000
 # (strict.MOST_TEXT, MOST_LINE, store.MOST_RECORD_BYTES). A schema of ten thousand columns has half a million.
 MOST_SCHEMA = 2**23
 MOST_SCHEMAS_OF_BATCH = 2**25
+# Batches of one run that end before they are full: where Spark SQL writes, each form has one of its own, and each is a job. Whoever may
+# write to a table can give each partition another form, or long schemas.
+MOST_PART_BATCHES = 100
+# Characters of all ACLs and extended attributes that a plan holds: a directory has up to twenty thousand.
+MOST_RIGHTS = 2**28
+MORE_JOBS = Reason(
+    Code.MORE_THAN_WANTED, f"the units of one run are written in {MOST_PART_BATCHES} jobs at most that are not full", "run again"
+)
+LONGER_RIGHTS = Reason(
+    Code.MORE_THAN_WANTED, f"the ACLs and extended attributes of one run's units have {MOST_RIGHTS} characters at most", "run again"
+)
 
 
 @dataclass(frozen=True)
@@ -127,10 +139,16 @@ class Candidate:
 
 
 class Shared:
-    """Makes equal values one object: a hundred thousand units may have a copy each of the same long schema."""
+    """Makes equal values one object: a hundred thousand units may have a copy each of the same long schema, or ACL."""
 
     def __init__(self) -> None:
         self._kept: Dict[Any, Any] = {}
+        self._characters = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether their ACLs and extended attributes are as long as a plan holds."""
+        return self._characters >= MOST_RIGHTS
 
     def of_all(self, candidates: Iterable[Candidate]) -> List[Candidate]:
         return [self._of(candidate) for candidate in candidates]
@@ -140,7 +158,16 @@ class Shared:
             replace(group, form=self._one(group.form), columns={self._one(name): self._one(facts) for name, facts in group.columns.items()})
             for group in candidate.footers.groups
         )
-        return replace(candidate, attributes=self._one(candidate.attributes), footers=replace(candidate.footers, groups=groups))
+        footers = replace(candidate.footers, groups=groups)
+        return replace(candidate, attributes=self._one(self._share(candidate.attributes)), footers=footers)
+
+    def _share(self, attributes: Attributes) -> Attributes:
+        """With the parts that others have, too, whatever else they have."""
+        acl, file_acl, xattrs = attributes.acl, attributes.file_acl, attributes.xattrs
+        parts = [acl, file_acl, *((name, value) for name, value in xattrs)]
+        self._characters += sum(sum(map(len, part)) for part in parts if part not in self._kept)
+        shared = tuple(self._one(xattr) for xattr in xattrs)
+        return replace(attributes, acl=self._one(acl), file_acl=self._one(file_acl), xattrs=self._one(shared))
 
     def _one(self, value: Any) -> Any:
         return self._kept.setdefault(value, value)
@@ -250,7 +277,8 @@ def plan_compaction(
     units: List[PlannedUnit] = []
     batches: List[StageBatch] = []
     sources, attributes, whys = {}, {}, {}
-    for members in _group([one for one in candidates if is_fit(one, rewrite)], rewrite, settings):
+    groups, beyond = _group([one for one in candidates if is_fit(one, rewrite)], rewrite, settings)
+    for members in groups:
         stage_units = []
         for candidate in members:
             number = UnitNumber(len(units) + 1)
@@ -261,6 +289,8 @@ def plan_compaction(
                 whys[number] = candidate.why
         target = paths.stage(len(batches) + 1)
         batches.append(StageBatch(rewrite.format, target, tuple(stage_units), run, settings.sort_columns, rewrite.is_copied))
+    # Of a unit whose files are joined some sets may have a batch.
+    begun = {planned.name for planned in units}
     return CompactionPlan(
         run,
         table,
@@ -272,6 +302,7 @@ def plan_compaction(
         rowless=tuple(candidate.analysis.unit for candidate in candidates if candidate.is_rowless),
         fewest=tuple(candidate.analysis.unit for candidate in candidates if _has_fewest(candidate, rewrite)),
         unjoined=tuple((candidate.analysis.unit, candidate.unjoined) for candidate in candidates if candidate.unjoined),
+        left=tuple(Left(one.analysis.unit, MORE_JOBS) for one in beyond if one.analysis.name not in begun),
         whys=whys,
         row_groups={one.analysis.name: one.footers.row_groups for one in candidates if one.footers.row_groups},
     )
@@ -379,12 +410,12 @@ class _Batch:
     size_bytes: int = 0
     schema_characters: int = 0
 
-    def has_room_for(self, candidate: Candidate, settings: Settings) -> bool:
-        if not self.members:
-            return True
+    def is_full_with(self, candidate: Candidate, settings: Settings) -> bool:
         size = self.size_bytes + candidate.analysis.sizes.total_bytes
-        schemas = self.schema_characters + _schema_characters(candidate)
-        return size <= settings.batch_bytes and len(self.members) < settings.batch_units and schemas <= MOST_SCHEMAS_OF_BATCH
+        return size > settings.batch_bytes or len(self.members) >= settings.batch_units
+
+    def ends_before(self, candidate: Candidate) -> bool:
+        return self.schema_characters + _schema_characters(candidate) > MOST_SCHEMAS_OF_BATCH
 
     def add(self, candidate: Candidate) -> None:
         self.members.append(candidate)
@@ -392,18 +423,23 @@ class _Batch:
         self.schema_characters += _schema_characters(candidate)
 
 
-def _group(candidates: Sequence[Candidate], rewrite: Rewrite, settings: Settings) -> List[List[Candidate]]:
-    """Batches with equal attributes, some of which apply when files are created; where Spark SQL writes, also of one form and codec."""
+def _group(candidates: Sequence[Candidate], rewrite: Rewrite, settings: Settings) -> Tuple[List[List[Candidate]], List[Candidate]]:
+    """Batches whose copies are stored in one way; where Spark SQL writes, also of one form and codec. And what would need one more."""
     open_batches: Dict[object, _Batch] = {}
-    finished: List[_Batch] = []
+    full: List[_Batch] = []
+    ended: List[_Batch] = []
+    beyond: List[Candidate] = []
     for candidate in candidates:
-        key = (candidate.attributes, None if rewrite.is_copied else candidate.footers.groups[0].form)
-        batch = open_batches.setdefault(key, _Batch())
-        if not batch.has_room_for(candidate, settings):
-            finished.append(batch)
-            open_batches[key] = batch = _Batch()
-        batch.add(candidate)
-    return [batch.members for batch in (*finished, *open_batches.values())]
+        key = (while_written(candidate.attributes), None if rewrite.is_copied else candidate.footers.groups[0].form)
+        if key in open_batches and open_batches[key].is_full_with(candidate, settings):
+            full.append(open_batches.pop(key))
+        elif key in open_batches and open_batches[key].ends_before(candidate):
+            ended.append(open_batches.pop(key))
+        if key not in open_batches and len(ended) + len(open_batches) >= MOST_PART_BATCHES:
+            beyond.append(candidate)
+        else:
+            open_batches.setdefault(key, _Batch()).add(candidate)
+    return [batch.members for batch in (*full, *ended, *open_batches.values())], beyond
 
 
 def to_run_plan(plan: CompactionPlan, backup_table: str = "", record: str = "") -> RunPlan:

@@ -10,7 +10,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from hivekeeper.model import Attributes, FileInfo, FileRights, FilesByRights, Snapshot
+from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, FileRights, FilesByRights, Snapshot
 from hivekeeper.plan.listings import data_files
 from hivekeeper.plan.ownership import bits_of, list_access, symbols_of
 from hivekeeper.reasons import Code, Reason
@@ -156,6 +156,25 @@ def are_changed(before: Attributes, now: Attributes, planned: Iterable[FileInfo]
 
 def _shown(file: FileInfo) -> Tuple[str, str, int]:
     return file.owner, file.group, file.mode
+
+
+def while_written(attributes: Attributes) -> Attributes:
+    """Those of the directory in which copies are written: its policies say how their blocks are stored, for good. All else each copy is
+    given when it is proved; until then it is for the user of the run alone. The group is the one that HDFS gives.
+    """
+    return Attributes("", "", OWNER_ONLY | 0o100, OWNER_ONLY, storage_policy=attributes.storage_policy, ec_policy=attributes.ec_policy)
+
+
+def with_different_owners(wanted: Iterable[Attributes]) -> List[Attributes]:
+    """So few of them that each owner and group, and each set of policies, is among them: what else they say the owner of a directory may
+    give it anyway, and each partition may say something else.
+    """
+    found: Dict[object, Attributes] = {}
+    for attributes in wanted:
+        for one in filter(None, (with_owner_of_files(attributes), attributes)):
+            found.setdefault((one.owner, one.group), one)
+            found.setdefault((one.storage_policy, one.ec_policy, one.own_storage_policy, one.own_ec_policy), one)
+    return list(dict.fromkeys(replace(one, xattrs=()) for one in found.values()))
 
 
 def without_group(attributes: Attributes, of_directory: bool, of_files: bool) -> Attributes:

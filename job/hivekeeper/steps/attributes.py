@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Dict, Iterable, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
@@ -54,6 +54,10 @@ def dress(files: Files, wanted: Mapping[str, Attributes], owner: str) -> Mapping
             if owner == "require":
                 raise
             log.warning("step=dress owner=not-kept reason=%r", str(error))
+    alike = _by_group(wanted)
+    if keepable and len(alike) > 1:
+        # One group that cannot be given is no reason to leave out the others.
+        return {path: why for some in alike for path, why in dress(files, some, owner).items()}
     allowed, narrower = keep_neither(files, wanted)
     files.dress(allowed)
     return narrower
@@ -65,6 +69,14 @@ def keep_all(wanted: Attributes) -> Attributes:
 
 def keep_group(wanted: Attributes) -> Attributes:
     return replace(wanted, owner="", file_owner="")
+
+
+def _by_group(wanted: Mapping[str, Attributes]) -> List[Dict[str, Attributes]]:
+    """The same in parts, each for one group of directories and one of the files in them."""
+    parts: Dict[object, Dict[str, Attributes]] = {}
+    for path, attributes in wanted.items():
+        parts.setdefault((attributes.group, attributes.file_group), {})[path] = attributes
+    return list(parts.values())
 
 
 def keep_neither(files: Files, wanted: Mapping[str, Attributes]) -> Tuple[Dict[str, Attributes], Dict[str, str]]:
@@ -138,11 +150,8 @@ def closed(known: Attributes, owner: str = "", group: str = "") -> Attributes:
 
 def rehearse(files: Files, directory: str, wanted: Iterable[Attributes], owner: str) -> None:
     """Set the attributes on an empty directory, to find missing rights before anything is written. Raises Refused."""
-    for attributes in dict.fromkeys(wanted):
+    for attributes in file_rights.with_different_owners(wanted):
         try:
-            of_files = file_rights.with_owner_of_files(attributes)
-            if of_files is not None:
-                dress(files, {directory: of_files}, owner)
             dress(files, {directory: attributes}, owner)
         except NoPermission as error:
             raise Refused(

@@ -38,8 +38,10 @@ def finish_units(run: Run, units: Sequence[UnitResult], with_rows: bool = False)
     now, it is a warning, because the data are right without them.
     """
     try:
-        places.restore_partitions(run, units)
-        update_sizes(run, units, with_rows)
+        back = places.restore_partitions(run, units)
+        # Among these may be some of earlier ones.
+        every = {unit.planned.number: unit for unit in (*back, *units)}
+        update_sizes(run, list(every.values()), with_rows)
     except (MetastoreUnavailable, Refused) as error:
         log.warning("table=%s step=record-sizes failed reason=%r", run.table.log_field, str(error))
 

@@ -14,7 +14,7 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Table, Unit
 from hivekeeper.names import UnitNumber
 from hivekeeper.plan.own_place import is_below
-from hivekeeper.ports import MetastoreUnavailable, require_readable
+from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable, require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -308,15 +308,46 @@ def explain(run: Run, result: UnitResult, why: Reason) -> Reason:
 ADVICE = "compare the places with the metastore's and put the rows where they belong (docs/runbook.md, the table changed meanwhile)"
 
 
-def restore_partitions(run: Run, units: Sequence[UnitResult]) -> None:
-    """Put back partitions that auto-discovery dropped while live was away: only if discovery is on and the files are there.
+def restore_partitions(run: Run, units: Sequence[UnitResult]) -> List[UnitResult]:
+    """Put back partitions that auto-discovery dropped while live was away: only if discovery is on and the files are there. Returns these.
 
     Discovery would add such a directory by itself, but without the partition's parameters. A partition without its files was dropped by a
     user.
+    All partitions have to be read for that, as it may have another name now. If that was done a moment ago, it waits for the units that
+    come next, or for the end of the run: whoever drops a partition again and again would have all of them read each time.
     """
+    if not discovers(run.table):
+        return []
+    known, clock = run.whereabouts, run.cluster.clock
     touched = [unit for unit in units if unit.planned.name and unit.outcome.touched and not unit.outcome.is_astray]
-    if discovers(run.table):
-        _restore(run, touched, ask(run, [unit.planned for unit in touched]))
+    known.missing.update(_find_missing(run, touched))
+    began_ms = clock.monotonic_ms()
+    if not known.missing or began_ms <= known.not_missing_until_ms:
+        return []
+    missing = known.missing
+    try:
+        found = ask(run, [unit.planned for unit in missing.values()])
+    finally:
+        known.not_missing_until_ms = usable_until(clock, began_ms)
+    known.missing = {}
+    restored, _ = _restore(run, list(missing.values()), found)
+    return [missing[number] for number in restored]
+
+
+def _find_missing(run: Run, units: Sequence[UnitResult]) -> Dict[UnitNumber, UnitResult]:
+    """Those that the metastore does not have at their places."""
+    if not units:
+        return {}
+    try:
+        table, why = _find_table(run, anew=False)
+    except FilesUnavailable:
+        # Its new name was looked for too long.
+        return {}
+    if table is None or why or not table.partitioned:
+        return {}
+    present = run.cluster.metastore.partitions_named(table, list(dict.fromkeys(unit.planned.name for unit in units)))
+    locations = dict(zip(present, qualify_all(run.files, table, present.values())))
+    return {unit.planned.number: unit for unit in units if locations.get(unit.planned.name) != unit.planned.live}
 
 
 def _restore(run: Run, units: Sequence[UnitResult], found: Places) -> Tuple[Set[UnitNumber], Dict[UnitNumber, Reason]]:

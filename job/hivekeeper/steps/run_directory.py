@@ -75,6 +75,13 @@ class Listed:
     planned: Dict[str, int] = field(default_factory=dict)
 
 
+@dataclass
+class HiveLock:
+    """Whether a run has waited for Hive's own lock in vain."""
+
+    was_in_vain: bool = False
+
+
 @dataclass(frozen=True)
 class Run:
     """What every step of one run on one table needs.
@@ -103,6 +110,7 @@ class Run:
     moved_up: MovedUp = field(default_factory=MovedUp, compare=False)
     listed: Listed = field(default_factory=Listed, compare=False)
     whereabouts: Whereabouts = field(default_factory=Whereabouts, compare=False)
+    hive_lock: HiveLock = field(default_factory=HiveLock, compare=False)
 
     @property
     def record_mode(self) -> int:

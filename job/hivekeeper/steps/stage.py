@@ -14,6 +14,7 @@ from hivekeeper.model import Content, FileInfo, FileRowGroups, StageBatch, UnitF
 from hivekeeper.names import UnitNumber
 from hivekeeper.plan import proof
 from hivekeeper.plan.compaction import CompactionPlan, certify
+from hivekeeper.plan.file_rights import while_written
 from hivekeeper.ports import RowsError
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import Certificate, certificates_to_text
@@ -115,8 +116,8 @@ class Stager:
     def _write(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         files = self.run.files
         files.make_directory(batch.target)
-        # Before the write, because default ACLs, storage policy and erasure coding apply when a file is created.
-        dress(files, {batch.target: self.plan.attributes[batch.units[0].number]}, self.owner)
+        # Before the write, because storage policy and erasure coding apply when a file is created. All units of a batch have the same.
+        dress(files, {batch.target: while_written(self.plan.attributes[batch.units[0].number])}, self.owner)
         return self.run.cluster.beside.run(lambda: self.run.cluster.rows.write_stage(batch))
 
     def _prove(

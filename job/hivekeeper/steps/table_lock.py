@@ -20,7 +20,8 @@ from hivekeeper.steps.timing import Step, timed
 
 log = logging.getLogger(__name__)
 
-HIVE_LOCK_WAIT_S = 5.0
+# Once it was in vain, a run does not wait again, while other tables wait: whoever may read the table can keep a lock on it for hours.
+HIVE_LOCK_WAIT_S, AT_ONCE_S = 5.0, 0.001
 # How much of a lock file's text is shown; our own is about a hundred characters long.
 MOST_HOLDER = 500
 
@@ -115,7 +116,9 @@ def _release(lock: Lock, control: ControlPaths) -> None:
 @contextmanager
 def hold_in_hive(run: Run, settings: Settings) -> Iterator[None]:
     """Also hold Hive's own lock while live is exchanged, where that works: Hive's overwriting writers wait for it."""
-    with run.cluster.metastore.hold(run.table, HIVE_LOCK_WAIT_S if settings.hive_lock == "try" else 0) as why_not:
+    wait_s = AT_ONCE_S if run.hive_lock.was_in_vain else HIVE_LOCK_WAIT_S
+    with run.cluster.metastore.hold(run.table, wait_s if settings.hive_lock == "try" else 0) as why_not:
         if why_not:
+            run.hive_lock.was_in_vain = True
             log.debug("table=%s step=hive-lock skipped reason=%r", run.table.log_field, why_not)
         yield

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Dict, Mapping, Optional, Tuple
 
 from hivekeeper.model import Partition
+from hivekeeper.names import UnitNumber
 from hivekeeper.ports import Clock, Files, FilesUnavailable, NoPermission
+from hivekeeper.runlog.entries import UnitResult
 
 # So many are looked for one by one, before all that may have been moved are looked for at once; and how old what that showed may be, unless
 # it took longer: then it is used for as long as it took, so that half of the time at most goes into that.
@@ -24,6 +26,7 @@ class Whereabouts:
 
     `former`: by id the paths of all that a run may have to look for. `partitions`: by their directories; `new_names`: those that its table
     may have by now. What was found may be used until a time; until `not_alone_until_ms` no unit counts as alone in its directory.
+    `missing`: units that the metastore did not have; it is asked for them again after `not_missing_until_ms`.
     """
 
     most_ms: float = MOST_MS
@@ -37,6 +40,8 @@ class Whereabouts:
     not_alone_until_ms: float = -math.inf
     new_names: Tuple[str, ...] = ()
     new_names_until_ms: float = -math.inf
+    missing: Dict[UnitNumber, UnitResult] = field(default_factory=dict)
+    not_missing_until_ms: float = -math.inf
 
     def find(self, files: Files, clock: Clock, near: str, file_id: int, former: str) -> Optional[str]:
         """Where it is now; None if it does not exist, or its place is not shown to this user. `near`: as for Files.find_paths. Raises

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from dataclasses import replace
 
 import pytest
@@ -178,3 +180,28 @@ def test_names_of_servers_are_not_all_remembered():
         for length in (30, 3000):
             assert files.qualify(f"hdfs://{'x' * length}{number}//a") == f"hdfs://{'x' * length}{number}/a"
     assert sum(map(len, files._spelling)) <= 300_000
+
+
+class AclsAlike:
+    """Directories of one long ACL, each with an extended attribute of its own."""
+
+    acl = [f"user:{'u' * 240}{number:02d}:r-x" for number in range(31)]
+
+    def read(self, asked):
+        alike = {"owner": "o", "group": "g", "mode": 0o755, "acl": self.acl, "file_mode": 0o644, "file_acl": self.acl, "directory_id": 0}
+        return json.dumps({place: {**alike, "xattrs": {"user.a": place}} for place in json.loads(asked)})
+
+    def fileRights(self, asked, _most):  # noqa: N802
+        rights = {"owner": "o", "group": "g", "mode": 0o644, "acl": self.acl, "ids": [1]}
+        return json.dumps({place: [rights] for place in json.loads(asked)})
+
+
+def test_acls_alike_are_not_held_for_each_directory():
+    files = HadoopFiles.__new__(HadoopFiles)
+    files._attributes, files._held, files._anchors = AclsAlike(), {}, {}
+    places = [f"hdfs://nn/t/dt={number}" for number in range(100)]
+    found = files.attributes(places).values()
+    rights = [one for some in files.file_rights(dict.fromkeys(places, 0), 5).values() for one in some]
+    texts = [text for one in found for text in (*one.acl, *one.file_acl)] + [text for one in rights for text in one.acl]
+    held = sum({id(text): sys.getsizeof(text) for text in texts}.values())
+    assert held <= 2 * sum(map(len, AclsAlike.acl))

@@ -62,9 +62,9 @@ def test_units_of_one_form_share_a_batch_and_are_numbered_from_one():
     [
         {"form": replace(FORM, schema="message schema {\n  optional int64 id;\n}")},
         {"form": replace(FORM, codec="gzip")},
-        {"attributes": replace(PLAIN, owner="alice")},
+        {"attributes": replace(PLAIN, storage_policy="COLD")},
     ],
-    ids=["schema", "codec", "owner"],
+    ids=["schema", "codec", "storage policy"],
 )
 def test_units_that_differ_do_not_share_a_batch_of_rows(other):
     planned = plan(a_candidate("dt=1"), a_candidate("dt=2", **other), a_candidate("dt=3"), settings=SORTED)
@@ -72,12 +72,58 @@ def test_units_that_differ_do_not_share_a_batch_of_rows(other):
     assert {unit.number for batch in planned.batches for unit in batch.units} == {1, 2, 3}
 
 
-def test_only_attributes_divide_copied_units_into_batches():
+def test_only_how_blocks_are_stored_divides_copied_units_into_batches():
     forms = [replace(FORM, codec="gzip"), replace(FORM, identity="another")]
-    owned = a_candidate("dt=4", attributes=replace(PLAIN, owner="alice"))
-    planned = plan(a_candidate("dt=1"), *(a_candidate(f"dt={at}", form=form) for at, form in enumerate(forms, 2)), owned)
-    assert batches(planned) == [["dt=1", "dt=2", "dt=3"], ["dt=4"]]
-    assert [batch.is_copied for batch in planned.batches] == [True, True]
+    unlike = [
+        {"owner": "alice", "group": "staff", "file_owner": "bob", "file_group": "ops"},
+        {"mode": 0o700, "file_mode": 0o600, "acl": ("user:bob:r-x",), "file_acl": ("user:bob:r--",), "xattrs": (("user.a", "1"),)},
+        {"storage_policy": "COLD"},
+        {"ec_policy": "RS-6-3-1024k"},
+    ]
+    others = [a_candidate(f"dt={at}", form=form) for at, form in enumerate(forms, 2)]
+    others += [a_candidate(f"dt={at}", attributes=replace(PLAIN, **one)) for at, one in enumerate(unlike, 4)]
+    planned = plan(a_candidate("dt=1"), *others)
+    assert batches(planned) == [["dt=1", "dt=2", "dt=3", "dt=4", "dt=5"], ["dt=6"], ["dt=7"]]
+    assert {batch.is_copied for batch in planned.batches} == {True}
+
+
+def test_units_beyond_so_many_batches_that_are_not_full_wait_for_the_next_run(monkeypatch):
+    """Each form has a batch of its own, and each batch is a job, while other tables wait. Full ones do not count."""
+    monkeypatch.setattr(compaction, "MOST_PART_BATCHES", 3)
+    alike = [a_candidate(f"dt=a{number}") for number in range(9)]
+    schemas = [f"message schema {{\n  optional int64 id{number};\n}}" for number in range(4)]
+    unlike = [a_candidate(f"dt=b{number}", form=replace(FORM, schema=schema)) for number, schema in enumerate(schemas)]
+    planned = plan(*alike[:5], *unlike, *alike[5:], settings=replace(SORTED, batch_units=2))
+    assert sorted(map(len, batches(planned))) == [1, 1, 1, 2, 2, 2, 2]
+    assert [one.unit.name for one in planned.left] == ["dt=b2", "dt=b3"]
+    assert {one.reason.code for one in planned.left} == {Code.MORE_THAN_WANTED}
+
+
+def test_batches_that_end_because_of_their_schemas_are_not_full(monkeypatch):
+    monkeypatch.setattr(compaction, "MOST_PART_BATCHES", 3)
+    monkeypatch.setattr(compaction, "MOST_SCHEMAS_OF_BATCH", 1)
+    planned = plan(*(a_candidate(f"dt={number}") for number in range(5)))
+    assert batches(planned) == [["dt=0"], ["dt=1"], ["dt=2"]]
+    assert [one.unit.name for one in planned.left] == ["dt=3", "dt=4"]
+
+
+def test_what_directories_have_in_common_is_held_once_whatever_else_they_have():
+    acl = [f"user:{'u' * 200}{number}:r-x" for number in range(30)]
+    shared = compaction.Shared()
+    found = shared.of_all(
+        a_candidate(f"dt={number}", attributes=replace(PLAIN, acl=tuple(acl), file_acl=tuple(acl), xattrs=(("user.a", str(number)),)))
+        for number in range(3)
+    )
+    assert len({id(one.attributes.acl) for one in found} | {id(one.attributes.file_acl) for one in found}) == 1
+    assert [one.attributes.xattrs for one in found] == [(("user.a", str(number)),) for number in range(3)]
+
+
+@pytest.mark.parametrize("is_alike", [True, False])
+def test_what_directories_do_not_have_in_common_is_counted(monkeypatch, is_alike):
+    monkeypatch.setattr(compaction, "MOST_RIGHTS", 500)
+    shared = compaction.Shared()
+    shared.of_all(a_candidate(f"dt={n}", attributes=replace(PLAIN, acl=("user:b:r-x" * 10, str(1 if is_alike else n)))) for n in range(6))
+    assert shared.is_full != is_alike
 
 
 def test_a_batch_ends_at_so_many_units_or_bytes():

@@ -111,8 +111,32 @@ def test_a_rehearsal_refuses_and_says_which_settings_help():
     assert "owner: ignore" in caught.value.reason.next
 
 
-def test_a_rehearsal_tries_each_different_set_once():
+def test_a_rehearsal_tries_each_owner_group_and_policy_once_whatever_else_directories_have():
+    """A hundred thousand partitions may have a mode, an ACL or an extended attribute each of their own."""
     files = make(FakeFiles)
-    attributes.rehearse(files, PLACE, [WANTED, WANTED, replace(WANTED, mode=0o700)], "require")
-    assert files.steps == 2
-    assert at_place(files).mode == 0o700
+    others = [replace(WANTED, xattrs=((f"user.{number}", "x"),), acl=(f"user:u{number}:r-x",)) for number in range(9)]
+    attributes.rehearse(files, PLACE, [WANTED, *others, replace(WANTED, mode=0o700)], "require")
+    assert files.steps == 1
+    attributes.rehearse(files, PLACE, [replace(WANTED, group="ops"), replace(WANTED, file_owner="bob"), *others], "require")
+    assert files.steps == 1 + 3
+    attributes.rehearse(files, PLACE, [replace(WANTED, storage_policy="COLD"), replace(WANTED, ec_policy="RS-6-3-1024k")], "require")
+    assert files.steps == 1 + 3 + 2
+
+
+@pytest.mark.parametrize("unlike", [{"file_owner": "bob"}, {"group": "ops"}, {"file_group": "ops"}], ids=str)
+def test_a_rehearsal_finds_one_that_cannot_be_given_among_others(unlike):
+    files = make(OrdinaryUser)
+    wanted = [replace(WANTED, owner="", group="hive", file_owner=None), replace(WANTED, owner="", **{"group": "hive", **unlike})]
+    with pytest.raises(Refused, match="Only superusers may change owner"):
+        attributes.rehearse(files, PLACE, wanted, "require")
+
+
+@pytest.mark.parametrize("other", ["analysts", "ops"])
+def test_a_group_that_cannot_be_given_costs_the_directories_of_another_group_nothing(other):
+    """Those of one batch may have several."""
+    files, beside = make(Analyst), f"{PLACE}2"
+    files.writer.make_directory(beside)
+    narrower = attributes.dress(files, {PLACE: WANTED, beside: replace(WANTED, group=other)}, "try")
+    assert (at_place(files).group, at_place(files).mode) == ("analysts", 0o750)
+    assert list(narrower) == ([beside] if other == "ops" else [])
+    assert files.attributes([beside])[beside].mode == (0o700 if other == "ops" else 0o750)
