@@ -121,7 +121,10 @@ class Candidate:
 
 
 class Shared:
-    """Makes equal values one object: a hundred thousand units may have a copy each of the same long schema."""
+    """Makes equal values one object: a hundred thousand units may have a copy each of the same long schema.
+
+    Not the facts of columns: a footer can claim such numbers that all of them have one hash.
+    """
 
     def __init__(self) -> None:
         self._kept: Dict[Any, Any] = {}
@@ -131,7 +134,7 @@ class Shared:
 
     def _of(self, candidate: Candidate) -> Candidate:
         groups = tuple(
-            replace(group, form=self._one(group.form), columns={self._one(name): self._one(facts) for name, facts in group.columns.items()})
+            replace(group, form=self._one(group.form), columns={self._one(name): facts for name, facts in group.columns.items()})
             for group in candidate.footers.groups
         )
         return replace(candidate, attributes=self._one(candidate.attributes), footers=replace(candidate.footers, groups=groups))
