@@ -10,7 +10,7 @@ import pytest
 from hivekeeper.cluster.files import _snapshot
 from hivekeeper.commands import verify as verify_command
 from hivekeeper.model import ColumnFacts, Content, Digest, FileInfo, UnitFooters
-from hivekeeper.plan import retention, settled
+from hivekeeper.plan import retention, settled, sizing
 from hivekeeper.plan.analysis import Status
 from hivekeeper.plan.chain import Chain
 from hivekeeper.plan.compaction import Candidate, Shared
@@ -174,6 +174,13 @@ def test_sizes_of_blocks_are_not_looked_up_and_the_same_is_one_object():
     entries = [{**about, "name": name, "block_size": size(2**40)} for name in "ab"]
     found = _snapshot({"exists": True, "asked": ROOT, "path": ROOT, "file_id": 1, "mtime_ms": 1, "mode": 0, "entries": entries}, ROOT)
     assert found.entries[0].block_size is found.entries[1].block_size
+
+
+def test_lengths_are_counted_without_looking_them_up():
+    length = type("Length", (int,), {"__hash__": refuse_to_hash})
+    counted = sizing.count(map(length, [7, 2**60, 7]))
+    assert (counted, sizing.merge([counted, [(7, 1)]])) == ([(7, 2), (2**60, 1)], [(7, 3), (2**60, 1)])
+    assert (sizing.measure_counts(counted, 1).files, sizing.find_small(counted, 8, 1)) == (3, [(7, 2)])
 
 
 def test_facts_of_columns_are_not_shared():
