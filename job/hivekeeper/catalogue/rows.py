@@ -130,7 +130,7 @@ class SeenUnit:
     judged: UnitAnalysis
     files: int
     total_bytes: int
-    lengths: Mapping[int, int]
+    lengths: sizing.Counts
     target_files: int
     status: Status
     rows: Optional[int] = None
@@ -144,8 +144,7 @@ class SeenUnit:
         """The number and size of its small files. Known lengths may be rounded, known sums are not."""
         if self.known:
             return self.known.small_files, self.known.small_bytes
-        lengths = {length: count for length, count in self.lengths.items() if length < threshold}
-        return sum(lengths.values()), sum(length * count for length, count in lengths.items())
+        return sizing.sum_up([(length, files) for length, files in self.lengths if length < threshold])
 
     @property
     def segment(self) -> str:
@@ -163,7 +162,7 @@ class SeenUnit:
         ):
             return cls(judged, judged.sizes.files, judged.sizes.total_bytes, judged.lengths, judged.target_files, judged.status)
         files, size = outcome.files_after, outcome.bytes_after
-        return cls(judged, files, size, {size // files: files} if files else {}, files, Status.FINE, outcome.rows)
+        return cls(judged, files, size, [(size // files, files)] if files else [], files, Status.FINE, outcome.rows)
 
 
 def is_view(outcome: TableOutcome) -> bool:
@@ -281,14 +280,11 @@ def _definition(table: Table) -> Dict[str, Any]:
 def _sums(units: Iterable[SeenUnit], settings: Settings) -> Dict[str, Any]:
     units = list(units)
     threshold = sizing.threshold_bytes(settings.block_bytes, settings.ratio_threshold)
-    lengths: Counter[int] = Counter()
-    for unit in units:
-        lengths.update(unit.lengths)
     small = [unit.small(threshold) for unit in units]
     return {
         "files": sum(unit.files for unit in units),
         "total_bytes": sum(unit.total_bytes for unit in units),
-        "median_bytes": sizing.median_of(lengths),
+        "median_bytes": sizing.median_of(sizing.merge(unit.lengths for unit in units)),
         "small_files": sum(files for files, _ in small),
         "small_bytes": sum(size for _, size in small),
         "main_writer": _main_writer(units, threshold),
@@ -301,7 +297,7 @@ def _sums(units: Iterable[SeenUnit], settings: Settings) -> Dict[str, Any]:
 def _objects(unit: SeenUnit, settings: Settings) -> int:
     if unit.known:
         return unit.known.objects
-    files = sum(count * sizing.file_objects(length, settings.block_bytes) for length, count in unit.lengths.items())
+    files = sum(count * sizing.file_objects(length, settings.block_bytes) for length, count in unit.lengths)
     return files + 1 if unit.judged.snapshot.exists else 0
 
 

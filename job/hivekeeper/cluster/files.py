@@ -539,12 +539,14 @@ def _snapshot(found: Mapping[str, Any], asked: str) -> Snapshot:
         return Snapshot(exists=False)
     below = _as_asked(found["path"], {found["asked"]: asked}).rstrip("/") + "/"
     infos = []
-    numbers: Dict[int, int] = {}
+    last: Mapping[str, int] = {}
     for entry in found["entries"]:
-        # There may be a million files alike, and each value that is read is an object of its own.
+        # There may be a million files alike, and each value that is read is an object of its own. No dict of numbers: whoever creates files
+        # chooses the sizes of their blocks, and so where they lie in it.
         entry["owner"], entry["group"] = sys.intern(entry["owner"]), sys.intern(entry["group"])
         for alike in ("block_size", "mode"):
-            entry[alike] = numbers.setdefault(entry[alike], entry[alike])
+            entry[alike] = last[alike] if last.get(alike) == entry[alike] else entry[alike]
+        last = entry
         infos.append(FileInfo(below + entry.pop("name"), **entry))
     return Snapshot(True, found["file_id"], found["mtime_ms"], tuple(infos), found["mode"])
 

@@ -29,7 +29,7 @@ from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import LogEntry, UnitResult, longest_line, table_id
 from hivekeeper.runlog.history import Effect, History, LoggedRun
-from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.manifests import ManifestFile, key_of
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, VERIFY, BackupPlace, PlannedUnit, absolute
 from hivekeeper.runlog.strict import MOST_LINE
@@ -245,8 +245,8 @@ def _of_record(cluster: Cluster, table: Table, control: ControlPaths, entry: Log
 def _find_since(unit: PlannedUnit, version: int, history: History, stack: Stack) -> Tuple[Effect, ...]:
     """The effects between a record and live: the runs not undone, or all later effects if those do not start from the record's files."""
     in_force = tuple(effect for effect in stack.done if effect.version > version)
-    wanted = {(file.name, file.length) for file in unit.manifest if not manifests.is_marker(file)}
-    if in_force and wanted <= {(file.name, file.length) for file in in_force[0].before}:
+    wanted = {key_of(file.name, file.length) for file in unit.manifest if not manifests.is_marker(file)}
+    if in_force and wanted <= {key_of(file.name, file.length) for file in in_force[0].before}:
         return stack.with_detours(in_force)
     return tuple(effect for effect in history.effects if effect.version > version and effect.partition == unit.name)
 

@@ -127,11 +127,11 @@ class UnitAnalysis:
         return listings.data_files(self.snapshot)
 
     @property
-    def lengths(self) -> Mapping[int, int]:
+    def lengths(self) -> sizing.Counts:
         """How many data files have which length."""
         if self.counted is not None:
-            return self.counted.counts
-        return Counter(self.sums.lengths if self.sums else (file.length for file in self.files))
+            return self.counted.counts.items()
+        return sizing.count(self.sums.lengths if self.sums else (file.length for file in self.files))
 
     def count_small(self, threshold: float) -> Mapping[str, int]:
         """How many data files below this length each owner has."""
@@ -155,7 +155,7 @@ def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], sett
     """Judge one unit by its listing. `refusal`: why its definition alone makes it unfit."""
     files = listings.data_files(snapshot)
     sizes = sizing.measure([file.length for file in files], settings.block_bytes)
-    lengths = Counter(file.length for file in files)
+    lengths = sizing.count(file.length for file in files)
     judged = judge_sizes(unit, snapshot, sizes, lengths, refusal or refuse_contents(snapshot, files, settings), settings)
     if judged.status is Status.COMPACT:
         quiet_ms = now_ms - listings.newest_ms(snapshot)
@@ -172,7 +172,7 @@ def refuse_contents(snapshot: Snapshot, files: Iterable[FileInfo], settings: Set
 
 
 def judge_sizes(
-    unit: Unit, snapshot: Snapshot, sizes: sizing.Sizes, lengths: Mapping[int, int], reason: Optional[Reason], settings: Settings
+    unit: Unit, snapshot: Snapshot, sizes: sizing.Sizes, lengths: sizing.Counts, reason: Optional[Reason], settings: Settings
 ) -> UnitAnalysis:
     """Judge one unit by the sizes of its files, whenever they were written: `sizes` are exact, `lengths` may be rounded. `reason`: why it
     is unfit.
@@ -184,7 +184,7 @@ def judge_sizes(
     return _choose_exchange(judged, lengths, settings) if is_open else judged
 
 
-def _choose_exchange(judged: UnitAnalysis, lengths: Mapping[int, int], settings: Settings) -> UnitAnalysis:
+def _choose_exchange(judged: UnitAnalysis, lengths: sizing.Counts, settings: Settings) -> UnitAnalysis:
     """A join may gain where a swap would not: small files among many well-sized ones are neither the average nor the median."""
     is_worth_a_swap = judged.status is Status.COMPACT
     choice = exchange_choice.judge(eligibility.format_of(judged.unit.storage), Mix.of(lengths, settings), settings, is_worth_a_swap)
@@ -282,14 +282,11 @@ class ObservedTable:
         return self.of_all.total_bytes if self.of_all else sum(unit.sizes.total_bytes for unit in self.units)
 
     @property
-    def lengths(self) -> Mapping[int, int]:
+    def lengths(self) -> sizing.Counts:
         """How many files have which length."""
         if self.of_all:
-            return self.of_all.lengths.counts
-        found: Counter[int] = Counter()
-        for unit in self.units:
-            found.update(unit.lengths)
-        return found
+            return self.of_all.lengths.counts.items()
+        return sizing.merge(unit.lengths for unit in self.units)
 
     @property
     def unchanged(self) -> int:

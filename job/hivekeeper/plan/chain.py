@@ -12,7 +12,7 @@ from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect
-from hivekeeper.runlog.manifests import Cut, FileKey, ManifestFile, Present
+from hivekeeper.runlog.manifests import Cut, FileKey, ManifestFile, Present, key_of
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Chain:
         by_name, taken = {file.name: file for file in effect.before}, {file.file_id for file in effect.before if file.file_id}
         left: Dict[ManifestFile, int] = {}
         for file in wanted:
-            file_id, same = file.file_id or self._ids.get((file.name, file.length)), by_name.get(file.name)
+            file_id, same = file.file_id or self._ids.get(key_of(file.name, file.length)), by_name.get(file.name)
             if file_id is not None and file_id not in taken and not (same and 0 in (file_id, same.file_id)):
                 left[file] = file_id
         found: Dict[ManifestFile, FileInfo] = {}
@@ -74,8 +74,8 @@ class Chain:
                 break
             present = files_of(seen)
             known = {file.file_id: file for file in present if file.file_id}
-            alike = {(file.name, file.length, file.mtime_ms): file for file in present}
-            now = {file: known.get(file_id) if file_id else alike.get(file[:3]) for file, file_id in left.items()}
+            alike = {key_of(file.name, file.length, file.mtime_ms): file for file in present}
+            now = {file: known.get(file_id) if file_id else alike.get(key_of(*file[:3])) for file, file_id in left.items()}
             found.update((file, one) for file, one in now.items() if one is not None)
             left = {file: file_id for file, file_id in left.items() if file not in found}
         return found
@@ -98,8 +98,8 @@ class Chain:
         effect = self.effects[nth]
 
         def key(file: ManifestFile) -> FileKey:
-            shorter = self._cut.get((file.name, file.length))
-            return file.name, shorter.copy_bytes if shorter else file.length
+            shorter = self._cut.get(key_of(file.name, file.length))
+            return key_of(file.name, shorter.copy_bytes if shorter else file.length)
 
         found = {key(file): file for file in effect.before}
         taken = {file.name for file in effect.before}
@@ -135,9 +135,9 @@ def _find_ids(manifest: Iterable[ManifestFile], effects: Iterable[Effect], cut: 
     """The ids of files that runs put into live, which the lists of those are often without; 0 if unknown. Files that the manifest has
     without an id are left out: they may have been replaced before the first run.
     """
-    unsure = {(file.name, file.length) for file in manifest if not file.file_id}
-    written = {(file.name, file.length): file.file_id for effect in effects for file in effect.after}
-    joined = {(effect.inside.file, effect.inside.length): effect.inside.file_id for effect in effects if effect.inside}
+    unsure = {key_of(file.name, file.length) for file in manifest if not file.file_id}
+    written = {key_of(file.name, file.length): file.file_id for effect in effects for file in effect.after}
+    joined = {key_of(effect.inside.file, effect.inside.length): effect.inside.file_id for effect in effects if effect.inside}
     told = {key: file_id for key, file_id in written.items() if key not in unsure}
     return {**told, **{key: each.file_id for key, each in cut.items()}, **joined}
 

@@ -139,7 +139,10 @@ class Candidate:
 
 
 class Shared:
-    """Makes equal values one object: a hundred thousand units may have a copy each of the same long schema, or ACL."""
+    """Makes equal values one object: a hundred thousand units may have a copy each of the same long schema, or ACL.
+
+    Not the facts of columns: a footer can claim such numbers that all of them have one hash.
+    """
 
     def __init__(self) -> None:
         self._kept: Dict[Any, Any] = {}
@@ -155,7 +158,7 @@ class Shared:
 
     def _of(self, candidate: Candidate) -> Candidate:
         groups = tuple(
-            replace(group, form=self._one(group.form), columns={self._one(name): self._one(facts) for name, facts in group.columns.items()})
+            replace(group, form=self._one(group.form), columns={self._one(name): facts for name, facts in group.columns.items()})
             for group in candidate.footers.groups
         )
         footers = replace(candidate.footers, groups=groups)

@@ -6,7 +6,7 @@ Pure: sizes, settings and what is known of a directory in, a choice with its rea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Mapping, Optional
+from typing import Optional
 
 from hivekeeper import names
 from hivekeeper.config.settings import AT_ONCE, AUTO, JOINED, TRASH, Settings
@@ -30,11 +30,10 @@ class Mix:
     total_bytes: int
 
     @classmethod
-    def of(cls, lengths: Mapping[int, int], settings: Settings) -> Mix:
+    def of(cls, lengths: sizing.Counts, settings: Settings) -> Mix:
         """Of so many files of each length."""
         small = sizing.find_small(lengths, settings.block_bytes, settings.ratio_threshold)
-        sizes = [sum(length * count for length, count in counts.items()) for counts in (small, lengths)]
-        return cls(sum(small.values()), *sizes)
+        return cls(*sizing.sum_up(small), sizing.sum_up(lengths)[1])
 
     @property
     def is_mostly_well_sized(self) -> bool:

@@ -93,5 +93,5 @@ def _judge_unit(one: DefinedTable, unit: Unit, survey: Survey, home: str) -> Uni
     # As a listing is judged, in this order.
     reason = one.refused.get(unit.name) or refuse_contents(snapshot, [], one.settings) or listings.refuse_markers(found.markers)
     reason = reason or refuse_contents(snapshot, [found.offsets] if found.offsets else [], one.settings)
-    judged = judge_sizes(unit, snapshot, found.sizes, found.lengths.counts, reason, one.settings)
+    judged = judge_sizes(unit, snapshot, found.sizes, found.lengths.counts.items(), reason, one.settings)
     return replace(judged, counted=found.lengths)

@@ -5,7 +5,6 @@ Pure: the table's log and its units in.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import FrozenSet, Iterable, Mapping
 
@@ -45,9 +44,9 @@ def _judge(observed: ObservedTable, unit: UnitAnalysis, inside: Mapping[str, Ins
         return unit
     lengths = {file.name: own_length(file, inside) for file in unit.files}
     sizes = sizing.measure(list(lengths.values()), observed.settings.block_bytes)
-    joinable = Counter(length for name, length in lengths.items() if name not in stays)
+    joinable = sizing.count(length for name, length in lengths.items() if name not in stays)
     judged = analysis.judge_sizes(unit.unit, unit.snapshot, sizes, joinable, None, observed.settings)
-    counted = Lengths.of(Counter(lengths.values()))
+    counted = Lengths.of(sizing.count(lengths.values()))
     if unit.status is Status.RECENT and judged.status is Status.COMPACT:
         return replace(unit, sizes=sizes, counted=counted)
     return replace(judged, counted=counted)

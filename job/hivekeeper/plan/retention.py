@@ -21,6 +21,7 @@ from hivekeeper.plan.quarantine import find_quarantined
 from hivekeeper.plan.rollback import read_all_stacks
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.history import Effect, History, LoggedRun, UnitKey
+from hivekeeper.runlog.manifests import key_of
 from hivekeeper.runlog.run_files import BACKUP, may_be_inside
 
 # A directory that a table or partition shows, after what that is called in messages. Others may be called the same.
@@ -274,8 +275,8 @@ def find_holders(history: History) -> Mapping[UnitKey, Effect]:
     """
     if not history.joined:
         return {}
-    at = {(file.name, file.length): effect for effect in history.standing for file in effect.before if names.may_be_joined(file.name)}
-    found = {effect.key: at.get((effect.inside.file, effect.inside.length)) for effect in history.joined if effect.inside}
+    at = {key_of(file.name, file.length): effect for effect in history.standing for file in effect.before if names.may_be_joined(file.name)}
+    found = {effect.key: at.get(key_of(effect.inside.file, effect.inside.length)) for effect in history.joined if effect.inside}
     return {key: holder for key, holder in found.items() if holder}
 
 

@@ -14,7 +14,7 @@ from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis
 from hivekeeper.plan.inside import count_copies
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import Effect, History
-from hivekeeper.runlog.manifests import is_marker
+from hivekeeper.runlog.manifests import is_marker, key_of
 from hivekeeper.runlog.run_files import COMPACT_SWAP
 
 
@@ -52,7 +52,7 @@ def _was_made_with(parameters: Mapping[str, Any], wanted: Mapping[str, Any], eff
 
 
 def _judge(unit: UnitAnalysis, effect: Effect) -> UnitAnalysis:
-    made = {(file.name, file.length) for file in effect.after if not is_marker(file)}
-    if unit.status is not Status.COMPACT or {(file.name, file.length) for file in unit.files} != made:
+    made = {key_of(file.name, file.length) for file in effect.after if not is_marker(file)}
+    if unit.status is not Status.COMPACT or {key_of(file.name, file.length) for file in unit.files} != made:
         return unit
     return replace(unit, status=Status.FINE, target_files=unit.sizes.files)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, groupby, repeat
 from statistics import median
-from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Collection, Dict, Iterable, Optional, Sequence, Tuple
 
 # So many different lengths of a unit's files are kept as they are. Beyond, files are counted in steps, eight for each power of two.
 EXACT_LENGTHS = 16
 STEP_BITS = 4
+# How many files have which length. No dict of them: an int's hash is the int, so whoever chooses lengths chooses where they lie in it, each
+# behind all others. HDFS believes what a client says of the length of its file.
+Counts = Collection[Tuple[int, int]]
 # Of the blocks of one file: whoever may write to a table can ask for 512, for a file of a byte among large ones.
 MOST_COPIES = 10
 
@@ -53,10 +56,25 @@ def copies_of(replications: Iterable[int]) -> int:
     return min(MOST_COPIES, max(replications, default=0))
 
 
-def measure_counts(counts: Mapping[int, int], block_bytes: int) -> Sizes:
+def count(lengths: Iterable[int]) -> Counts:
+    return [(length, sum(1 for _ in alike)) for length, alike in groupby(sorted(lengths))]
+
+
+def merge(some: Iterable[Counts]) -> Counts:
+    """The files of all these together, by length."""
+    ordered = sorted(chain.from_iterable(some))
+    return [(length, sum(files for _, files in alike)) for length, alike in groupby(ordered, lambda pair: pair[0])]
+
+
+def sum_up(counts: Counts) -> Tuple[int, int]:
+    """Files and bytes."""
+    return sum(files for _, files in counts), sum(length * files for length, files in counts)
+
+
+def measure_counts(counts: Counts, block_bytes: int) -> Sizes:
     """As measure, of so many files of each length."""
-    files, total = sum(counts.values()), sum(length * count for length, count in counts.items())
-    objects = sum(file_objects(length, block_bytes) * count for length, count in counts.items()) + 1
+    files, total = sum_up(counts)
+    objects = sum(file_objects(length, block_bytes) * alike for length, alike in counts) + 1
     return Sizes(files, total, total / files if files else 0.0, median_of(counts), objects)
 
 
@@ -72,11 +90,11 @@ class Lengths:
         self._steps = array("I")
 
     @classmethod
-    def of(cls, counts: Mapping[int, int]) -> Lengths:
+    def of(cls, counts: Counts) -> Lengths:
         """Of so many files of each length."""
         found = cls()
-        for length, count in counts.items():
-            found.add(length, count)
+        for length, files in counts:
+            found.add(length, files)
         return found
 
     def add(self, length: int, files: int = 1) -> None:
@@ -108,7 +126,7 @@ class Lengths:
 
     @property
     def median(self) -> float:
-        return median_of(self.counts)
+        return median_of(self.counts.items())
 
 
 def _middle_of(step: int) -> int:
@@ -120,12 +138,12 @@ def _middle_of(step: int) -> int:
     return (steps + step % steps << shift) + (1 << shift) // 2
 
 
-def median_of(counts: Mapping[int, int]) -> float:
+def median_of(counts: Counts) -> float:
     """The median of values that occur so often."""
-    number, seen = sum(counts.values()), 0
+    number, seen = sum_up(counts)[0], 0
     lower: Optional[int] = None
-    for value in sorted(counts):
-        seen += counts[value]
+    for value, times in sorted(counts):
+        seen += times
         if lower is None and 2 * seen >= number:
             lower = value
         if 2 * seen > number:
@@ -148,10 +166,10 @@ def threshold_bytes(block_bytes: int, ratio: float) -> float:
     return block_bytes / ratio
 
 
-def find_small(lengths: Mapping[int, int], block_bytes: int, ratio: float) -> Dict[int, int]:
+def find_small(lengths: Counts, block_bytes: int, ratio: float) -> Counts:
     """Those of so many files of each length that are small."""
     threshold = threshold_bytes(block_bytes, ratio)
-    return {length: count for length, count in lengths.items() if length < threshold}
+    return [(length, files) for length, files in lengths if length < threshold]
 
 
 def target_files(total_bytes: int, block_bytes: int) -> int:

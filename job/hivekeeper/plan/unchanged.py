@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Mapping, Optional
+from typing import Optional
 
 from hivekeeper.config.settings import AT_ONCE, Settings
 from hivekeeper.model import Snapshot, Unit
-from hivekeeper.plan.sizing import Lengths, Sizes
+from hivekeeper.plan.sizing import Counts, Lengths, Sizes
 
 # A change of a directory so shortly before it was seen may have come after the look: clocks differ.
 MARGIN_MS = 60_000
@@ -36,7 +36,7 @@ class KnownUnit:
     objects: int
     small_files: int
     small_bytes: int
-    lengths: Mapping[int, int]
+    lengths: Counts
     main_writer: Optional[str] = None
     row_count: Optional[int] = None
 
@@ -61,13 +61,13 @@ def is_unchanged(known: KnownUnit, unit: Unit, now: Snapshot, settings: Settings
     return now.exists and same and settled and known.verdict in ("fine", "empty") and known.judged_by == judged_by(settings)
 
 
-def lengths_text(counts: Mapping[int, int]) -> str:
+def lengths_text(counts: Counts) -> str:
     """`1000:3 2000:1`, as the catalogue keeps them."""
     return " ".join(f"{length}:{count}" for length, count in sorted(Lengths.of(counts).counts.items()))
 
 
-def lengths_from(text: str) -> Optional[Mapping[int, int]]:
+def lengths_from(text: str) -> Optional[Counts]:
     """None for a text that `lengths_text` does not write."""
     if _LENGTHS.fullmatch(text) is None:
         return None
-    return {int(length): int(count) for length, _, count in (part.partition(":") for part in text.split())}
+    return [(int(length), int(count)) for length, _, count in (part.partition(":") for part in text.split())]

@@ -6,7 +6,7 @@ Pure: a result and a width in, text out.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper.codes import Exit
 from hivekeeper.config.layers import Config
@@ -15,7 +15,7 @@ from hivekeeper.plan import ranking
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis, predict
 from hivekeeper.plan.doctor import Check, Level
 from hivekeeper.plan.exchange_choice import Choice
-from hivekeeper.plan.sizing import threshold_bytes
+from hivekeeper.plan.sizing import Counts, sum_up, threshold_bytes
 from hivekeeper.ports import Cell
 from hivekeeper.reasons import Reason
 from hivekeeper.report import command_text, history_text, image_text, overview, text
@@ -95,7 +95,7 @@ _ANALYSIS_ALIGN = "<<>>>>>>>>"
 def _analysis_row(observed: ObservedTable) -> List[str]:
     prediction, settings = predict(observed), observed.settings
     lengths = observed.lengths
-    total, files = observed.total_bytes, sum(lengths.values())
+    total, files = observed.total_bytes, sum_up(lengths)[0]
     return [
         observed.table.full_name,
         observed.status.text,
@@ -110,11 +110,11 @@ def _analysis_row(observed: ObservedTable) -> List[str]:
     ]
 
 
-def _middle(lengths: Mapping[int, int], files: int) -> int:
+def _middle(lengths: Counts, files: int) -> int:
     """The length of the file in the middle, the larger one of two."""
     seen = 0
-    for length in sorted(lengths):
-        seen += lengths[length]
+    for length, alike in sorted(lengths):
+        seen += alike
         if seen > files // 2:
             return length
     return 0

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, List, Mapping, Sequence
+from typing import Any, Collection, List, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Snapshot
 
@@ -208,7 +208,7 @@ def bar(before: float, after: float, width: int, blocks: Blocks = UNICODE) -> st
     return blocks.full * full + blocks.light * (width - full)
 
 
-def histogram(sizes: Mapping[int, int], bounds_bytes: Sequence[int], width: int, blocks: Blocks = UNICODE) -> str:
+def histogram(sizes: Collection[Tuple[int, int]], bounds_bytes: Sequence[int], width: int, blocks: Blocks = UNICODE) -> str:
     """The number of files by size: one line for each range between ascending bounds, the longest bar `width` long.
 
     `sizes` says how many files have which size. Empty ranges below the smallest and above the largest file are left out.
@@ -216,7 +216,7 @@ def histogram(sizes: Mapping[int, int], bounds_bytes: Sequence[int], width: int,
     if not sizes:
         return "no files"
     counts = [0] * (len(bounds_bytes) + 1)
-    for size, count in sizes.items():
+    for size, count in sizes:
         counts[bisect_right(bounds_bytes, size)] += count
     labels = [f"below {bytes_text(bounds_bytes[0])}"]
     labels += [f"{bytes_text(low)} to {bytes_text(high)}" for low, high in zip(bounds_bytes, bounds_bytes[1:])]

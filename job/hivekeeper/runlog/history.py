@@ -14,7 +14,7 @@ from hivekeeper.model import Digest
 from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.reasons import MOST_NAMED, SHORT, count_beyond, shorten
 from hivekeeper.runlog.joins import Inside
-from hivekeeper.runlog.manifests import Extent, FileKey, ManifestFile, is_marker
+from hivekeeper.runlog.manifests import Extent, FileKey, ManifestFile, is_marker, key_of
 from hivekeeper.runlog.outcomes import Outcome, spare_astray
 from hivekeeper.runlog.run_files import BACKUP, VERIFY
 from hivekeeper.runlog.strict import UnreadableRecord
@@ -218,7 +218,7 @@ class History:
     def cut(self) -> Mapping[FileKey, Inside]:
         """The files whose old ones were cut off, as lists from before that name them; perhaps in a partition of another name now."""
         of_joins = (effect.inside for effect in self.effects if effect.inside and effect.place in self.discarded)
-        return {(inside.file, inside.length): inside for inside in of_joins}
+        return {key_of(inside.file, inside.length): inside for inside in of_joins}
 
     @cached_property
     def records(self) -> Tuple[LoggedRun, ...]:

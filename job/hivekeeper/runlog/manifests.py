@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Iterable, Mapping, NamedTuple, Optional, Protocol, Tuple, TypeVar, Union
+from typing import Iterable, Mapping, NamedTuple, NewType, Optional, Protocol, Tuple, TypeVar, Union
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
@@ -28,6 +28,10 @@ class ManifestFile(NamedTuple):
     length: int
     mtime_ms: int
     file_id: int
+
+    def __hash__(self) -> int:
+        """As that of FileInfo; the id is the file system's choice."""
+        return hash((self.name, self.file_id))
 
     @classmethod
     def of(cls, entry: FileInfo) -> ManifestFile:
@@ -126,8 +130,13 @@ class Cut(Protocol):
     def copy_bytes(self) -> int: ...
 
 
-# A file in a list by which another list may name it, too.
-FileKey = Tuple[str, int]
+# A file in a list as another list may name it, too.
+FileKey = NewType("FileKey", str)
+
+
+def key_of(name: str, *numbers: int) -> FileKey:
+    """As a text: whoever chooses a number in a tuple chooses the hash, and could give all files the same one. No name has a `/`."""
+    return FileKey("/".join((name, *map(str, numbers))))
 
 
 def find_present(
@@ -145,7 +154,7 @@ def find_present(
     for file in wanted:
         if is_marker(file):
             continue
-        shorter = cut.get((file.name, file.length))
+        shorter = cut.get(key_of(file.name, file.length)) if cut else None
         if shorter and shorter.file_id in by_id and by_id[shorter.file_id].length == shorter.copy_bytes:
             found.append(by_id[shorter.file_id])
             continue

@@ -22,6 +22,7 @@ from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult
+from hivekeeper.runlog.manifests import key_of
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, CLEANUP, COMPACT_SWAP, ROLLBACK, Certificate, PlannedUnit, RunPlan, relative
 from hivekeeper.steps import (
@@ -183,14 +184,15 @@ def _knows_live(run: Run, plan: RunPlan) -> bool:
     for unit in plan.units:
         files = listings.data_files(seen[unit.live])
         proved = certificates.get(unit.number)
-        known = {(file.name, file.length, file.file_id) for file in (*unit.manifest, *unit.expected)}
+        known = {key_of(file.name, file.length, file.file_id) for file in (*unit.manifest, *unit.expected)}
         # A certificate does not know the ids of its files; their names are unique (Spark puts a UUID into each).
-        written = set(proved.files.items()) if proved else set()
+        known.update(key_of(name, length) for name, length in (proved.files.items() if proved else ()))
         if unit.join:
             # What goes back where files were joined has ids of its own; and the joined file is longer if it took another one.
-            written.update((file.name, file.length) for file in unit.manifest)
-            written.update((one.name, one.length) for one in files if one.name == unit.join.file)
-        if files and not any((one.name, one.length, one.file_id) in known or (one.name, one.length) in written for one in files):
+            known.update(key_of(file.name, file.length) for file in unit.manifest)
+            known.update(key_of(one.name, one.length) for one in files if one.name == unit.join.file)
+        found = (key for one in files for key in (key_of(one.name, one.length, one.file_id), key_of(one.name, one.length)))
+        if files and known.isdisjoint(found):
             return False
     return True
 

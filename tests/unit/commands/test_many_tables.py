@@ -627,4 +627,4 @@ def test_the_files_of_a_table_are_not_kept_until_all_tables_are_done(work):
     few, many = (len(pickle.dumps(outcome)) for outcome in sorted(result.tables, key=lambda one: one.table))
     assert [unit.sizes.files for outcome in result.tables for unit in outcome.observed.units] == [100, 3100]
     assert (many - few) / 3000 < 20
-    assert [sum(unit.lengths.values()) for outcome in result.tables for unit in outcome.observed.units] == [100, 3100]
+    assert [sum(files for _, files in unit.lengths) for outcome in result.tables for unit in outcome.observed.units] == [100, 3100]

@@ -120,11 +120,11 @@ def test_places_where_nothing_is_joined(place, words):
     ],
 )
 def test_well_sized_files_make_up_most_with_more_than_half_of_the_bytes(lengths, expected):
-    assert Mix.of(lengths, Settings(block_bytes=100 * MIB)).is_mostly_well_sized is expected
+    assert Mix.of(lengths.items(), Settings(block_bytes=100 * MIB)).is_mostly_well_sized is expected
 
 
 def test_a_file_at_the_threshold_is_well_sized():
-    assert Mix.of({10 * MIB: 2, 10 * MIB - 1: 3}, Settings(block_bytes=100 * MIB)).small_files == 3
+    assert Mix.of([(10 * MIB, 2), (10 * MIB - 1, 3)], Settings(block_bytes=100 * MIB)).small_files == 3
 
 
 def test_snapshots_are_looked_for_in_the_table_and_all_above():

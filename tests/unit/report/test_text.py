@@ -142,7 +142,7 @@ def test_a_bar_can_be_plain_ascii():
 
 def test_a_histogram_counts_files_by_size():
     sizes = [0, 10, KIB - 1, KIB, 2 * MIB, *[5 * KIB] * 20]
-    assert text.histogram(Counter(sizes), [KIB, MIB], 10).split("\n") == [
+    assert text.histogram(Counter(sizes).items(), [KIB, MIB], 10).split("\n") == [
         "   below 1 KiB   3  █",
         "1 KiB to 1 MiB  21  ██████████",
         "    from 1 MiB   1  █",
@@ -151,7 +151,7 @@ def test_a_histogram_counts_files_by_size():
 
 def test_a_histogram_keeps_inner_empty_ranges_and_leaves_out_the_outer_ones():
     bounds = [KIB, 4 * KIB, 16 * KIB, MIB]
-    assert text.histogram({2 * KIB: 2, 20 * KIB: 1}, bounds, 4, text.ASCII).split("\n") == [
+    assert text.histogram([(2 * KIB, 2), (20 * KIB, 1)], bounds, 4, text.ASCII).split("\n") == [
         " 1 KiB to 4 KiB  2  ####",
         "4 KiB to 16 KiB  0",
         "16 KiB to 1 MiB  1  ##",
@@ -159,4 +159,4 @@ def test_a_histogram_keeps_inner_empty_ranges_and_leaves_out_the_outer_ones():
 
 
 def test_a_histogram_of_nothing_says_so():
-    assert text.histogram({}, [KIB], 10) == "no files"
+    assert text.histogram([], [KIB], 10) == "no files"
