@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Callable, Collection, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar
 
@@ -50,6 +52,8 @@ NOTHING: Mapping[str, KnownUnit] = MappingProxyType({})
 
 Wanted = Callable[[Sequence[str]], bool]
 Look = Callable[[Sequence[str]], Mapping[str, Snapshot]]
+# The names of all, asked for once, and only if they are needed.
+Databases = Callable[[], FrozenSet[str]]
 # `Files.look`
 BoundedLook = Callable[[Sequence[str], int], Mapping[str, Snapshot]]
 
@@ -160,8 +164,14 @@ def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tupl
         found = tuple(_find_tables(cluster, some).values())
         if found:
             return found
-    portions = _in_portions(likely[:MOST_BACKUP_TABLES])
-    return next(filter(None, (_find_strangers(cluster, table, control, some) for some in portions)), ())
+    likely = likely[:MOST_BACKUP_TABLES]
+    # First those that another table has met here: behind thousands that are marked as backups, each would meet them last.
+    met = [name for name in likely if name in cluster.strangers]
+    portions = chain(_in_portions(met), _in_portions([name for name in likely if name not in cluster.strangers]))
+    databases = lru_cache(maxsize=None)(lambda: frozenset(cluster.metastore.databases()))
+    strangers = next(filter(None, (_find_strangers(cluster, table, control, some, databases) for some in portions)), ())
+    cluster.strangers.update(one.full_name for one in strangers)
+    return strangers
 
 
 def _in_portions(full_names: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -172,13 +182,15 @@ def _is_around(cluster: Cluster, full_name: str, place: str) -> bool:
     return any(own_place.is_below(place, top) for top in cluster.metastore.table_places().get(full_name, ()))
 
 
-def _find_strangers(cluster: Cluster, table: Table, control: ControlPaths, full_names: Sequence[str]) -> Tuple[Table, ...]:
+def _find_strangers(
+    cluster: Cluster, table: Table, control: ControlPaths, full_names: Sequence[str], databases: Databases
+) -> Tuple[Table, ...]:
     """Those of these tables that exist, but for backup tables of this one or of a table that is gone; ordered by name. One that lies as
     this table's do is this one's from before it was renamed, even if another table, or a view, has that name by now.
     """
     found = _find_tables(cluster, full_names)
     others = {one.backup_of for one in found.values()} - {"", table.full_name}
-    own = {table.full_name, *(others - _find_there(cluster, others))}
+    own = {table.full_name, *(others - _find_there(cluster, others, databases))}
     return tuple(found[name] for name in sorted(found) if not _is_own(cluster, table, control, found[name], own))
 
 
@@ -189,10 +201,9 @@ def _is_own(cluster: Cluster, table: Table, control: ControlPaths, one: Table, o
     return bool(one.backup_of) and lies_like_ours(replace(one, location=cluster.files.qualify(one.location)), table, control.top)
 
 
-def _find_there(cluster: Cluster, full_names: Collection[str]) -> Set[str]:
+def _find_there(cluster: Cluster, full_names: Collection[str], databases: Databases) -> Set[str]:
     """Those of these tables that exist; marks may name thousands of databases that do not."""
-    databases = set(cluster.metastore.databases()) if full_names else set()
-    return set(_find_tables(cluster, [name for name in full_names if name.partition(".")[0] in databases]))
+    return set(_find_tables(cluster, [name for name in full_names if name.partition(".")[0] in databases()]))
 
 
 def _find_tables(cluster: Cluster, full_names: Iterable[str]) -> Dict[str, Table]:
