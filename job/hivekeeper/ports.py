@@ -753,6 +753,8 @@ class Cluster:
     )
     # The newest `Metastore.table_locations`, and the same in order; empty before they are needed.
     placed: List[Tuple[Mapping[str, str], Sequence[Tuple[str, str]]]] = field(default_factory=list, repr=False, compare=False)
+    # The newest `Metastore.database_locations`, and its index (steps/observe.py); empty before they are needed.
+    homes: List[Tuple[Mapping[str, str], Any]] = field(default_factory=list, repr=False, compare=False)
     # How many partitions of its backup tables a command has had dropped, by table (steps/backup_tables.py).
     trimmed: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
     # The tables that a command has found in or around the directory of another one, by full name (steps/observe.py).

@@ -329,7 +329,7 @@ class ObservedTable:
 class SeenTable:
     """The observations of a table, before anything is judged. Locations are qualified.
 
-    `touching` are tables of any database on the same, an outer or an inner directory; `homes` are the databases' directories by name.
+    `touching` are tables of any database on the same, an outer or an inner directory; `homes` are the databases' directories.
     `units` are the selected units, `all_units` all of them. `snapshots` and `unreadable` (why a directory may not be read) are keyed by the
     units' directories. `above` are the hidden entries of the directories above the units, where committers work, and `inside` holds what is
     inside the directories created by writers.
@@ -339,7 +339,7 @@ class SeenTable:
     control: ControlPaths
     has_control: bool
     touching: Tuple[Table, ...]
-    homes: Mapping[str, str]
+    homes: own_place.Homes
     all_units: Tuple[Unit, ...]
     units: Tuple[Unit, ...]
     snapshots: Mapping[str, Snapshot]

@@ -109,7 +109,7 @@ def look_at_table(
     unsure = listings.find_unsure(entries, cluster.clock.now_ms(), settings.leftover_age_ms)
     staging = find_staging(entry for snapshot in snapshots.values() for entry in snapshot.entries)
     inside = look_inside(cluster.files, [*unsure, *staging])
-    homes = cluster.metastore.database_locations()
+    homes = find_homes(cluster)
     unchanged = {name: known[name] for name in passed}
     has_control = seen[control.top].exists
     return SeenTable(table, control, has_control, touching, homes, all_units, units, snapshots, unreadable, entries, inside, unchanged)
@@ -143,7 +143,15 @@ def _find_unchanged(
 def find_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> Optional[Reason]:
     """Why no directory may be moved in a table (location qualified): another table or database has files there."""
     overlap = own_place.refuse_overlap(table, find_touching(cluster, table, control))
-    return overlap or own_place.refuse_home(table, cluster.metastore.database_locations())
+    return overlap or own_place.refuse_home(table, find_homes(cluster))
+
+
+def find_homes(cluster: Cluster) -> own_place.Homes:
+    """Indexed once for each reading of all databases, not for each table."""
+    homes = cluster.metastore.database_locations()
+    if not cluster.homes or cluster.homes[0][0] is not homes:
+        cluster.homes[:] = [(homes, own_place.Homes(homes))]
+    return cluster.homes[0][1]
 
 
 def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tuple[Table, ...]:
