@@ -151,7 +151,8 @@ def find_homes(cluster: Cluster) -> own_place.Homes:
     homes = cluster.metastore.database_locations()
     if not cluster.homes or cluster.homes[0][0] is not homes:
         cluster.homes[:] = [(homes, own_place.Homes(homes))]
-    return cluster.homes[0][1]
+    found: own_place.Homes = cluster.homes[0][1]
+    return found
 
 
 def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tuple[Table, ...]:
