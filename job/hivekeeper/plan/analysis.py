@@ -352,7 +352,7 @@ class SeenTable:
 def judge_table(seen: SeenTable, settings: Settings, now_ms: int) -> ObservedTable:
     """Judge the table as a whole first, then each of its units."""
     writer = listings.find_writer(seen.above, seen.inside, now_ms, settings.leftover_age_ms)
-    reason = own_place.refuse_overlap(seen.table, seen.touching) or own_place.refuse_home(seen.table, seen.homes)
+    reason = own_place.refuse_overlap(seen.touching) or own_place.refuse_home(seen.table, seen.homes)
     reason = reason or listings.refuse_logs_above(seen.above) or (listings.writer_at_work(writer) if writer else None)
     former_places = _find_former_places(seen)
     if reason:

@@ -23,9 +23,11 @@ _HOW_TO_MOVE_PATH = ", or set that property to the table's own (ALTER TABLE … 
 _HOW_TO_MOVE = "(ALTER TABLE … SET LOCATION; DROP TABLE may delete the files)"
 
 
-def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
-    """Why no directory may be moved in a table that overlaps another table. Its own backup tables are no reason."""
-    other = next((one for one in touching if one.backup_of != table.full_name), None)
+def refuse_overlap(touching: Iterable[Table]) -> Optional[Reason]:
+    """Why no directory may be moved in a table that overlaps these. Its own backup tables are none of them (`find_touching`): what is marked as
+    one, and is around the table, is not.
+    """
+    other = next(iter(touching), None)
     if other is None:
         return None
     is_elsewhere = any(path != other.location for path in other.spark_paths.values())

@@ -142,7 +142,7 @@ def _find_unchanged(
 
 def find_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> Optional[Reason]:
     """Why no directory may be moved in a table (location qualified): another table or database has files there."""
-    overlap = own_place.refuse_overlap(table, find_touching(cluster, table, control))
+    overlap = own_place.refuse_overlap(find_touching(cluster, table, control))
     return overlap or own_place.refuse_home(table, find_homes(cluster))
 
 
