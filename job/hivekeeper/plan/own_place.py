@@ -24,8 +24,8 @@ _HOW_TO_MOVE = "(ALTER TABLE … SET LOCATION; DROP TABLE may delete the files)"
 
 
 def refuse_overlap(touching: Iterable[Table]) -> Optional[Reason]:
-    """Why no directory may be moved in a table that overlaps these. Its own backup tables are none of them (`find_touching`): what is marked as
-    one, and is around the table, is not.
+    """Why no directory may be moved in a table that overlaps these. Its own backup tables are none of them (`find_touching`), but what is
+    only marked as one, and is around the table, is.
     """
     other = next(iter(touching), None)
     if other is None:
