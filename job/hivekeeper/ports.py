@@ -7,6 +7,7 @@ file or per partition.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from typing import (
     Optional,
     Protocol,
     Sequence,
+    Set,
     Tuple,
     TypeVar,
     Union,
@@ -751,6 +753,12 @@ class Cluster:
     )
     # The newest `Metastore.table_locations`, and the same in order; empty before they are needed.
     placed: List[Tuple[Mapping[str, str], Sequence[Tuple[str, str]]]] = field(default_factory=list, repr=False, compare=False)
+    # The newest `Metastore.database_locations`, and its index (steps/observe.py); empty before they are needed.
+    homes: List[Tuple[Mapping[str, str], Any]] = field(default_factory=list, repr=False, compare=False)
+    # How many partitions of its backup tables a command has had dropped, by table (steps/backup_tables.py).
+    trimmed: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
+    # The tables that a command has found in or around the directory of another one, by full name (steps/observe.py).
+    strangers: Set[str] = field(default_factory=set, repr=False, compare=False)
     beside: Beside = field(default_factory=Beside, repr=False, compare=False)
     stopping: Stopping = field(default_factory=NeverStops, compare=False)
     # Why no port can answer any more, "" if they can. It calls the session, so it is used only after a failure.

@@ -52,7 +52,7 @@ def test_directories_of_databases_that_could_not_be_read_once_are_read_again(rea
     with pytest.raises(Exception, match="too large for this metastore"):
         real.metastore.database_locations()
     failing[0] = False
-    refused = own_place.refuse_home(tenants, real.metastore.database_locations())
+    refused = own_place.refuse_home(tenants, own_place.Homes(real.metastore.database_locations()))
     assert refused is not None
     assert refused.code is Code.SHARED_DIRECTORY
 

@@ -23,7 +23,7 @@ from hivekeeper.ports import MOST_OF_PARTITIONS
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, ImageReport, TableOutcome
 from hivekeeper.steps.image_file import ImageFile, find_local, find_remote
-from hivekeeper.steps.observe import find_touching, find_units
+from hivekeeper.steps.observe import find_homes, find_touching, find_units
 from hivekeeper.steps.timing import Step, timed
 
 log = logging.getLogger(__name__)
@@ -107,8 +107,8 @@ def _define(defined: _Defined, home: str, context: Context, table: Table) -> Tab
         if not image_analysis.is_at_home(table.location, home):
             return _refused(context, table, image_analysis.refuse_other_file_system(table, home))
         control = ControlPaths.of(table.location, table.partitioned)
-        reason = own_place.refuse_overlap(table, find_touching(context.cluster, table, control))
-        reason = reason or own_place.refuse_home(table, context.cluster.metastore.database_locations())
+        reason = own_place.refuse_overlap(find_touching(context.cluster, table, control))
+        reason = reason or own_place.refuse_home(table, find_homes(context.cluster))
         wanted = selection.wanted_in(table, context.selection.where)
         every = find_units(context.cluster, table)
     if reason:

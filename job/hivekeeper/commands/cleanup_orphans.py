@@ -23,6 +23,7 @@ from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
 from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
 from hivekeeper.plan.orphans import Doubt, Orphan, OrphanKind, OrphanState
+from hivekeeper.plan.own_place import Homes
 from hivekeeper.plan.retention import Verdict
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code
@@ -37,7 +38,7 @@ from hivekeeper.steps import finish, ownership, recover, removal, table_lock
 from hivekeeper.steps import orphans as finding
 from hivekeeper.steps.census import Census
 from hivekeeper.steps.grounds import Directories, Grounds
-from hivekeeper.steps.observe import find_existing, qualify_all, qualify_table
+from hivekeeper.steps.observe import find_existing, find_homes, qualify_all, qualify_table
 from hivekeeper.steps.removal import Aside
 
 BY_HAND = "find out what became of the table; nothing is discarded as long as that is not certain"
@@ -254,7 +255,7 @@ def _find_doubt(records: _Records) -> Optional[Doubt]:
     if doubt and doubt.is_sign:
         return doubt
     # From another database, only a table at its place can tell anything.
-    homes = {} if doubt else records.cluster.metastore.database_locations()
+    homes = Homes({}) if doubt else find_homes(records.cluster)
     shared = rules.why_shared(ids, records.table, records.control, tables, homes)
     if not shared:
         return doubt

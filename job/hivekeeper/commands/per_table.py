@@ -154,6 +154,8 @@ def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[Tabl
     cluster.names_there.clear()
     cluster.homeless.clear()
     cluster.orphan_tables.clear()
+    cluster.trimmed.clear()
+    cluster.strangers.clear()
     for table in tables:
         began = cluster.clock.monotonic_ms()
         cluster.spent.clear()

@@ -326,7 +326,7 @@ class ObservedTable:
 class SeenTable:
     """The observations of a table, before anything is judged. Locations are qualified.
 
-    `touching` are tables of any database on the same, an outer or an inner directory; `homes` are the databases' directories by name.
+    `touching` are tables of any database on the same, an outer or an inner directory; `homes` are the databases' directories.
     `units` are the selected units, `all_units` all of them. `snapshots` and `unreadable` (why a directory may not be read) are keyed by the
     units' directories. `above` are the hidden entries of the directories above the units, where committers work, and `inside` holds what is
     inside the directories created by writers.
@@ -336,7 +336,7 @@ class SeenTable:
     control: ControlPaths
     has_control: bool
     touching: Tuple[Table, ...]
-    homes: Mapping[str, str]
+    homes: own_place.Homes
     all_units: Tuple[Unit, ...]
     units: Tuple[Unit, ...]
     snapshots: Mapping[str, Snapshot]
@@ -349,7 +349,7 @@ class SeenTable:
 def judge_table(seen: SeenTable, settings: Settings, now_ms: int) -> ObservedTable:
     """Judge the table as a whole first, then each of its units."""
     writer = listings.find_writer(seen.above, seen.inside, now_ms, settings.leftover_age_ms)
-    reason = own_place.refuse_overlap(seen.table, seen.touching) or own_place.refuse_home(seen.table, seen.homes)
+    reason = own_place.refuse_overlap(seen.touching) or own_place.refuse_home(seen.table, seen.homes)
     reason = reason or listings.refuse_logs_above(seen.above) or (listings.writer_at_work(writer) if writer else None)
     former_places = _find_former_places(seen)
     if reason:

@@ -6,7 +6,7 @@ Pure. `steps/orphans.py` looks for them. Where it is not certain that a table wa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Callable, Collection, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Collection, FrozenSet, Iterable, List, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.codes import Coded
@@ -197,7 +197,7 @@ def _created(id: str) -> int:
 
 
 def why_shared(
-    ids: Iterable[str], table: Table, control: ControlPaths, others: Iterable[Table], homes: Mapping[str, str]
+    ids: Iterable[str], table: Table, control: ControlPaths, others: Iterable[Table], homes: own_place.Homes
 ) -> Optional[Reason]:
     """Why nothing in a control directory may be moved: a table has its files in, around or beside it. Backup tables of it are no reason."""
     own = names_of(ids)

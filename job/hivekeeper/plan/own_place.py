@@ -5,7 +5,8 @@ Pure. Each answer is None or a reason (docs/refusals.md).
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from bisect import bisect_right
+from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Table, Unit
@@ -22,9 +23,11 @@ _HOW_TO_MOVE_PATH = ", or set that property to the table's own (ALTER TABLE … 
 _HOW_TO_MOVE = "(ALTER TABLE … SET LOCATION; DROP TABLE may delete the files)"
 
 
-def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
-    """Why no directory may be moved in a table that overlaps another table. Its own backup tables are no reason."""
-    other = next((one for one in touching if one.backup_of != table.full_name), None)
+def refuse_overlap(touching: Iterable[Table]) -> Optional[Reason]:
+    """Why no directory may be moved in a table that overlaps these. Its own backup tables are none of them (`find_touching`), but what is
+    only marked as one, and is around the table, is.
+    """
+    other = next(iter(touching), None)
     if other is None:
         return None
     is_elsewhere = any(path != other.location for path in other.spark_paths.values())
@@ -36,18 +39,37 @@ def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
     )
 
 
-def refuse_home(table: Table, homes: Mapping[str, str]) -> Optional[Reason]:
+class Homes:
+    """The directories of databases, by name, indexed by place: there may be a hundred thousand, which are asked for with each table."""
+
+    def __init__(self, homes: Mapping[str, str]) -> None:
+        self._at: Dict[str, Set[str]] = {}
+        for name, home in homes.items():
+            self._at.setdefault(home.rstrip("/"), set()).add(name)
+        # With a slash at their ends, those inside a directory follow it directly.
+        self._ordered = sorted(f"{home}/" for home in self._at)
+
+    def nearest(self, location: str) -> Tuple[str, AbstractSet[str]]:
+        """The innermost one at a location or around it, and whose it is; "" and nobody for none."""
+        return next(((above, self._at[above]) for above in names.with_above(location) if above in self._at), ("", frozenset()))
+
+    def inside(self, location: str) -> Tuple[str, AbstractSet[str]]:
+        """The same of one inside a location."""
+        nth = bisect_right(self._ordered, location.rstrip("/") + "/")
+        home = self._ordered[nth][:-1] if nth < len(self._ordered) else ""
+        return (home, self._at[home]) if is_below(home, location) else ("", frozenset())
+
+
+def refuse_home(table: Table, homes: Homes) -> Optional[Reason]:
     """Why a table in another database's directory, or around one, may not be swapped.
 
     The default database's directory is around those of all others, so the innermost one around the table must be that of its own database.
     """
-    around = {name: home for name, home in homes.items() if table.location == home or is_below(table.location, home)}
-    innermost = max((len(home) for home in around.values()), default=0)
-    nearest = sorted(name for name, home in around.items() if len(home) == innermost)
-    if nearest and table.database not in nearest:
-        return _shared(f"it lies in the directory of the database {nearest[0]} ({around[nearest[0]]})")
-    inside = sorted(name for name, home in homes.items() if is_below(home, table.location))
-    return _shared(f"it contains the directory of the database {inside[0]} ({homes[inside[0]]})") if inside else None
+    home, owners = homes.nearest(table.location)
+    if owners and table.database not in owners:
+        return _shared(f"it lies in the directory of the database {min(owners)} ({home})")
+    home, owners = homes.inside(table.location)
+    return _shared(f"it contains the directory of the database {min(owners)} ({home})") if owners else None
 
 
 def _shared(what: str) -> Reason:

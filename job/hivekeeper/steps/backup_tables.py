@@ -28,8 +28,9 @@ from hivekeeper.steps.run_directory import Run, require_lock
 
 log = logging.getLogger(__name__)
 
-# Each is a request of its own, and whoever may write to a backup table may have added a million partitions: a later run drops the rest.
-MOST_TRIMMED = 10_000
+# Dropped in one command: each is a request of its own, and whoever may write to backup tables may have added a million partitions to every
+# one of them. A later command drops the rest. What one table may always have dropped, whatever others have.
+MOST_TRIMMED, TRIMMED_OF_TABLE = 10_000, 100
 
 
 def name_table(table: Table, settings: Settings, run: RunId) -> str:
@@ -208,10 +209,19 @@ def _correct(cluster: Cluster, table: Table, control: ControlPaths, name: str, b
     if point:
         metastore.point_backup_table(name, marks, point)
     if trim:
-        metastore.trim_backup_table(name, marks, trim[:MOST_TRIMMED])
-    if len(trim) > MOST_TRIMMED:
-        left = len(trim) - MOST_TRIMMED
+        _trim(cluster, table, name, trim)
+
+
+def _trim(cluster: Cluster, table: Table, name: str, partitions: Sequence[str]) -> None:
+    trimmed = cluster.trimmed
+    most = max(MOST_TRIMMED - sum(trimmed.values()), TRIMMED_OF_TABLE - trimmed[table.full_name], 0)
+    some, left = partitions[:most], len(partitions) - most
+    if left > 0:
         log.warning("table=%s step=correct-backup-table backup_table=%s left=%d", table.log_field, quoting.log_field(name), left)
+    if some:
+        # Before it is known how many of them a call that fails has dropped.
+        trimmed[table.full_name] += len(some)
+        cluster.metastore.trim_backup_table(name, names.backup_marks(name, table.full_name), some)
 
 
 def drop_table(run: Run, table: str) -> bool:

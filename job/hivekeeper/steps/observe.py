@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Callable, Collection, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar
 
@@ -50,6 +52,8 @@ NOTHING: Mapping[str, KnownUnit] = MappingProxyType({})
 
 Wanted = Callable[[Sequence[str]], bool]
 Look = Callable[[Sequence[str]], Mapping[str, Snapshot]]
+# The names of all, asked for once, and only if they are needed.
+Databases = Callable[[], FrozenSet[str]]
 # `Files.look`
 BoundedLook = Callable[[Sequence[str], int], Mapping[str, Snapshot]]
 
@@ -105,7 +109,7 @@ def look_at_table(
     unsure = listings.find_unsure(entries, cluster.clock.now_ms(), settings.leftover_age_ms)
     staging = find_staging(entry for snapshot in snapshots.values() for entry in snapshot.entries)
     inside = look_inside(cluster.files, [*unsure, *staging])
-    homes = cluster.metastore.database_locations()
+    homes = find_homes(cluster)
     unchanged = {name: known[name] for name in passed}
     has_control = seen[control.top].exists
     return SeenTable(table, control, has_control, touching, homes, all_units, units, snapshots, unreadable, entries, inside, unchanged)
@@ -138,8 +142,17 @@ def _find_unchanged(
 
 def find_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> Optional[Reason]:
     """Why no directory may be moved in a table (location qualified): another table or database has files there."""
-    overlap = own_place.refuse_overlap(table, find_touching(cluster, table, control))
-    return overlap or own_place.refuse_home(table, cluster.metastore.database_locations())
+    overlap = own_place.refuse_overlap(find_touching(cluster, table, control))
+    return overlap or own_place.refuse_home(table, find_homes(cluster))
+
+
+def find_homes(cluster: Cluster) -> own_place.Homes:
+    """Indexed once for each reading of all databases, not for each table."""
+    homes = cluster.metastore.database_locations()
+    if not cluster.homes or cluster.homes[0][0] is not homes:
+        cluster.homes[:] = [(homes, own_place.Homes(homes))]
+    found: own_place.Homes = cluster.homes[0][1]
+    return found
 
 
 def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tuple[Table, ...]:
@@ -160,8 +173,14 @@ def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tupl
         found = tuple(_find_tables(cluster, some).values())
         if found:
             return found
-    portions = _in_portions(likely[:MOST_BACKUP_TABLES])
-    return next(filter(None, (_find_strangers(cluster, table, control, some) for some in portions)), ())
+    likely = likely[:MOST_BACKUP_TABLES]
+    # First those that another table has met here: behind thousands that are marked as backups, each would meet them last.
+    met = [name for name in likely if name in cluster.strangers]
+    portions = chain(_in_portions(met), _in_portions([name for name in likely if name not in cluster.strangers]))
+    databases = lru_cache(maxsize=None)(lambda: frozenset(cluster.metastore.databases()))
+    strangers = next(filter(None, (_find_strangers(cluster, table, control, some, databases) for some in portions)), ())
+    cluster.strangers.update(one.full_name for one in strangers)
+    return strangers
 
 
 def _in_portions(full_names: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -172,13 +191,15 @@ def _is_around(cluster: Cluster, full_name: str, place: str) -> bool:
     return any(own_place.is_below(place, top) for top in cluster.metastore.table_places().get(full_name, ()))
 
 
-def _find_strangers(cluster: Cluster, table: Table, control: ControlPaths, full_names: Sequence[str]) -> Tuple[Table, ...]:
+def _find_strangers(
+    cluster: Cluster, table: Table, control: ControlPaths, full_names: Sequence[str], databases: Databases
+) -> Tuple[Table, ...]:
     """Those of these tables that exist, but for backup tables of this one or of a table that is gone; ordered by name. One that lies as
     this table's do is this one's from before it was renamed, even if another table, or a view, has that name by now.
     """
     found = _find_tables(cluster, full_names)
     others = {one.backup_of for one in found.values()} - {"", table.full_name}
-    own = {table.full_name, *(others - _find_there(cluster, others))}
+    own = {table.full_name, *(others - _find_there(cluster, others, databases))}
     return tuple(found[name] for name in sorted(found) if not _is_own(cluster, table, control, found[name], own))
 
 
@@ -189,10 +210,9 @@ def _is_own(cluster: Cluster, table: Table, control: ControlPaths, one: Table, o
     return bool(one.backup_of) and lies_like_ours(replace(one, location=cluster.files.qualify(one.location)), table, control.top)
 
 
-def _find_there(cluster: Cluster, full_names: Collection[str]) -> Set[str]:
+def _find_there(cluster: Cluster, full_names: Collection[str], databases: Databases) -> Set[str]:
     """Those of these tables that exist; marks may name thousands of databases that do not."""
-    databases = set(cluster.metastore.databases()) if full_names else set()
-    return set(_find_tables(cluster, [name for name in full_names if name.partition(".")[0] in databases]))
+    return set(_find_tables(cluster, [name for name in full_names if name.partition(".")[0] in databases()]))
 
 
 def _find_tables(cluster: Cluster, full_names: Iterable[str]) -> Dict[str, Table]:

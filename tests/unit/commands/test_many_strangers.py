@@ -12,7 +12,8 @@ from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.commands.orphans import show_orphans
 from hivekeeper.model import Selection
-from hivekeeper.names import BACKUP_OF
+from hivekeeper.names import backup_marks
+from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import Desk
@@ -158,14 +159,39 @@ def test_tables_that_are_marked_as_backups_of_none_cost_nobody_a_call_each(locat
         world = World()
         world.add_table(a_table(["dt"], create_time=5), {"dt=1": [1000] * 3})
         for number in range(marked):
-            mark = {BACKUP_OF: f"gone{number}.t"}
-            world.catalog.add_table(a_table(name=f"m{number}", location=location, parameters=mark, create_time=7))
+            marks = backup_marks(f"sales.m{number}", f"gone{number}.t")
+            world.catalog.add_table(a_table(name=f"m{number}", location=location, parameters=marks, create_time=7))
         asked = listen(monkeypatch, world.metastore, "tables", len)
         compact_swap(a_context(world.cluster, Selection(tables=("sales.events",)), RUN))
         calls.append(len(asked))
     few, many = calls
     # Inside, a call for a hundred of them.
     assert many <= few + 20
+
+
+def definitions_read(monkeypatch, tables, marked):
+    """How many a command over all tables asks for, with some at one place, around many that are marked as backups of none."""
+    world = World()
+    for number in range(marked):
+        marks = backup_marks(f"sales.a{number}", "sales.gone")
+        world.catalog.add_table(a_table(name=f"a{number}", location=f"{HOME}/x{number}", parameters=marks, create_time=7))
+    for number in range(tables):
+        world.catalog.add_table(a_table(name=f"z{number}", location=HOME, create_time=8))
+    make_directories(world, [HOME])
+    told = listen(monkeypatch, world.metastore, "databases", len)
+    asked, tables_of = [], world.metastore.tables
+    monkeypatch.setattr(world.metastore, "tables", lambda database, names: (asked.extend(names), tables_of(database, names))[1])
+    result = compact_swap(a_context(world.cluster, Selection(databases=("sales",)), RUN))
+    assert [table.problem.code for table in result.tables] == [Code.SHARED_DIRECTORY] * tables
+    return len(asked), len(told)
+
+
+def test_tables_at_one_place_do_not_each_read_all_that_are_marked_as_backups_there(monkeypatch):
+    of_few, told_few = definitions_read(monkeypatch, tables=20, marked=0)
+    of_many, told_many = definitions_read(monkeypatch, tables=20, marked=500)
+    # Each is selected by its definition, and read for the first of the tables.
+    assert of_many - of_few <= 2 * 500 + 20
+    assert told_many - told_few <= 2
 
 
 class Locations:

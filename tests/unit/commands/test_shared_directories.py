@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper.codes import Exit
+from hivekeeper.names import backup_marks
 from hivekeeper.reasons import Code
 from support.builders import a_partition, a_table, of_spark
 from support.desk import Desk, desk_by, outcomes
@@ -233,3 +234,13 @@ def test_of_a_table_around_all_others_few_others_are_read(desk, monkeypatch, com
     (table,) = getattr(desk, command)().tables
     assert (table.problem.code if table.problem else table.observed.reason.code) is Code.SHARED_DIRECTORY
     assert len(read) < 250
+
+
+@pytest.mark.parametrize("others", [["inside"], ["around"], ["inside", "around"]], ids="-".join)
+def test_a_table_around_that_is_marked_as_a_backup_is_none_and_hides_no_other_table(desk, others):
+    places = {"inside": f"{desk.live()}/x", "around": "hdfs://nn/warehouse"}
+    for name in others:
+        marks = backup_marks(f"sales.{name}", desk.table) if name == "around" else {}
+        desk.world.catalog.add_table(a_table(name=name, location=places[name], parameters=marks), [])
+    desk.world.files.namespace.advance(3_600_000)
+    assert desk.compact().tables[0].problem.code is Code.SHARED_DIRECTORY

@@ -64,6 +64,15 @@ HOMES = {"default": "hdfs://nn/w", "sales": "hdfs://nn/w/sales.db", "fin": "hdfs
     ],
 )
 def test_a_table_in_or_around_the_directory_of_another_database_is_refused_and_the_innermost_counts(location, named):
-    reason = own_place.refuse_home(a_table(location=location), HOMES)
+    reason = own_place.refuse_home(a_table(location=location), own_place.Homes(HOMES))
     assert (reason.code if reason else None) is (Code.SHARED_DIRECTORY if named else None)
     assert not named or f"database {named} ({HOMES[named]})" in reason.what
+
+
+def test_the_directories_of_many_databases_are_not_gone_through_for_each_table(monkeypatch):
+    homes = own_place.Homes({f"db{number}": f"hdfs://nn/w/db{number}.db" for number in range(1000)})
+    compared, is_below = [], own_place.is_below
+    monkeypatch.setattr(own_place, "is_below", lambda *places: compared.append(places) or is_below(*places))
+    assert own_place.refuse_home(a_table(location="hdfs://nn/w/events"), homes) is None
+    assert own_place.refuse_home(a_table(location="hdfs://nn/w"), homes) is not None
+    assert len(compared) <= 10

@@ -8,16 +8,25 @@ import pytest
 
 from hivekeeper import names, ports
 from hivekeeper.codes import Exit
+from hivekeeper.commands.compact_swap import compact_swap
+from hivekeeper.model import Selection
 from hivekeeper.ports import FilesUnavailable
 from hivekeeper.steps import backup_tables
 from support.builders import a_partition, a_table
+from support.contexts import a_context
 from support.desk import Desk, outcomes
 from support.world import World
 
 
+def allow(monkeypatch, most, of_table):
+    """How many partitions of backup tables a command may drop."""
+    monkeypatch.setattr(backup_tables, "MOST_TRIMMED", most)
+    monkeypatch.setattr(backup_tables, "TRIMMED_OF_TABLE", of_table)
+
+
 def test_what_others_add_to_a_backup_table_is_dropped_a_part_at_a_time(monkeypatch):
     """Each is a request, and there may be a million."""
-    monkeypatch.setattr(backup_tables, "MOST_TRIMMED", 3)
+    allow(monkeypatch, 3, 0)
     world = World()
     world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
     desk = Desk(world)
@@ -33,8 +42,34 @@ def test_what_others_add_to_a_backup_table_is_dropped_a_part_at_a_time(monkeypat
         before = len(catalog.partitions[backup])
         desk.compact()
         left.append(before - len(catalog.partitions[backup]))
-    assert max(left) <= 6
+    assert left == [3, 3, 2]
     assert list(catalog.partitions[backup]) == ["dt=1"]
+
+
+@pytest.mark.parametrize("nights", [1, 6])
+def test_what_others_add_to_all_backup_tables_is_dropped_by_one_allowance(nights, monkeypatch):
+    """There is one for each night, and a command corrects them twice."""
+    allow(monkeypatch, 30, 10)
+    world = World()
+    tables = ["first", "second", "third"]
+    for name in tables:
+        world.add_table(a_table(["dt"], name=name, location=f"hdfs://nn/warehouse/sales/{name}"), {"dt=1": [1000] * 3})
+
+    def compact(night):
+        for name in tables:
+            Desk(world, f"sales.{name}").append("dt=1", f"a{night}", f"b{night}", f"c{night}")
+        return compact_swap(a_context(world.cluster, Selection(databases=("sales",)), f"20260101t02030{night}z-0000"))
+
+    for night in range(nights):
+        compact(night)
+    made = [name for name, table in world.catalog.tables.items() if table.backup_of]
+    assert len(made) == len(tables) * nights
+    for name in made:
+        for number in range(50):
+            world.catalog.add_partition(name, a_partition(f"dt=x{number}", "hdfs://nn/nowhere"))
+    compact(nights)
+    left = {name: sum(len(world.partitions(one)) - 1 for one in made if world.table(one).backup_of == f"sales.{name}") for name in tables}
+    assert [50 * nights - left[name] for name in tables] == [30, 10, 10]
 
 
 BAIT = "hdfs://nn/user/mallory/bait"

@@ -161,7 +161,10 @@ public class BackupTables {
         table.getDbName(), table.getTableName(), table, MetastoreConnection.keepStatistics());
   }
 
-  /** One request per partition: a bulk drop needs Hive's own expressions, whose format differs between versions. */
+  /**
+   * One request per partition: the client drops several only by Hive's own expressions, which a server reads with the same version of its
+   * classes. To drop and make the table again would need its definition, which may not be the one of its table any more.
+   */
   public void trim(String database, String name, String parameters, String partitions) throws Exception {
     Table table = find(database, name, parameters);
     if (table == null) return;
