@@ -45,6 +45,11 @@ class FileInfo(NamedTuple):
     def name(self) -> str:
         return self.inner or self.path.rpartition("/")[2]
 
+    @property
+    def key(self) -> str:
+        """The path, and where in it: several files may lie in the one at a path."""
+        return f"{self.path}+{self.begin}" if self.begin else self.path
+
 
 class Block(NamedTuple):
     """One block of a file on HDFS, by which its bytes are known wherever they are. `stamp` changes when it is written to again."""
@@ -333,7 +338,7 @@ class Unit:
 
     def outlined(self) -> Unit:
         """As `Table.outlined`."""
-        return replace(self, storage=STORAGE_NOT_TOLD, parameters=NOT_TOLD)
+        return replace(self, values=(), storage=STORAGE_NOT_TOLD, parameters=NOT_TOLD)
 
     @property
     def label(self) -> str:
@@ -408,11 +413,19 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class FooterGroup:
-    """The files of a unit that share one form, and their footers' totals. `rows` maps path to row count."""
+    """The files of a unit that share one form, and their footers' totals. `rows` maps a file's key to its row count; `files` are at least
+    these, as they were listed.
+    """
 
     form: Form
     rows: Mapping[str, int]
     columns: Mapping[str, ColumnFacts]
+    files: Tuple[FileInfo, ...]
+
+    @property
+    def counted_files(self) -> List[FileInfo]:
+        """Those in `rows`."""
+        return [file for file in self.files if file.key in self.rows]
 
     @property
     def row_count(self) -> int:
@@ -434,13 +447,33 @@ class FileRowGroups(NamedTuple):
     groups: Tuple[RowGroup, ...]
 
 
+# Values that a byte of a file may stand for: a table of which nearly all columns are NULL has a hundred. As in WorkLimit.java.
+VALUES_PER_BYTE = 1000
+# Read in about the time that a file takes anyway.
+VALUES_PER_FILE = 2**20
+
+
+def expect_values(files: Collection[FileInfo]) -> int:
+    """So many rows and values at most, of columns of one value mostly, are covered by the files' bytes and their number. A run of one value
+    takes a few bytes however long it is.
+    """
+    return VALUES_PER_BYTE * sum(file.length for file in files) + VALUES_PER_FILE * len(files)
+
+
 @dataclass(frozen=True)
 class UnitFooters:
-    """The footers of a unit's files. `unreadable` holds (path, reason). `row_groups` are those of files that were asked for and told."""
+    """The footers of a unit's files. `unreadable` holds (path, reason). `row_groups` are those of files that were asked for and told.
+    `values`: the rows of all files, and the values of all their columns.
+    """
 
     groups: Tuple[FooterGroup, ...] = ()
     unreadable: Tuple[Tuple[str, str], ...] = ()
     row_groups: Tuple[FileRowGroups, ...] = ()
+    values: int = 0
+
+    @property
+    def is_of_one_form(self) -> bool:
+        return len(self.groups) == 1 and not self.unreadable
 
     @property
     def row_group_count(self) -> int:
@@ -523,10 +556,11 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True)
 class StageUnit:
-    """The part of a stage batch that is one unit."""
+    """The part of a stage batch that is one unit. `bare_values`: how many its files claim beyond `expect_values`."""
 
     number: UnitNumber
     outputs: Tuple[StageOutput, ...]
+    bare_values: int = 0
 
     @property
     def forms(self) -> int:

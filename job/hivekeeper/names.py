@@ -446,6 +446,11 @@ class ControlPaths:
         return join(self.top, "_orphan.json")
 
     @property
+    def new_mark(self) -> str:
+        """A mark before it is in place; also a file by which the NameNode's time is read before there is a run."""
+        return f"{self.mark}.part"
+
+    @property
     def log(self) -> str:
         return join(self.top, "log")
 
@@ -479,7 +484,7 @@ class RunPaths:
 
     @property
     def clock(self) -> str:
-        """A file re-created each time the NameNode's time is read."""
+        """A file re-created each time that a run reads the NameNode's time."""
         return join(self.top, "clock")
 
     def certificates(self, batch: int) -> str:

@@ -355,6 +355,10 @@ MOST_OF_PARTITIONS = 2**27
 MOST_PARTITIONS = 2_000_000
 # Of all tables that one call returns: ten thousand of 25 KB each.
 MOST_OF_TABLES = 2**28
+# Of one database, in which some may create tables: of these; and of the names and locations of all of them together. Those of all
+# databases are held at once, a kilobyte for each.
+MOST_TABLES = 1_000_000
+MOST_OF_PLACES = 2**27
 # Of each piece in which they come: while one is made, Java holds it several times.
 MOST_OF_ANSWER = 2**25
 
@@ -417,7 +421,7 @@ class Metastore(Protocol):
     def databases(self) -> Tuple[str, ...]: ...
 
     def table_names(self, database: str) -> Tuple[str, ...]:
-        """The names of a database's tables; raises KeyError if the database does not exist."""
+        """The names of a database's tables; raises KeyError if the database does not exist, and MetastoreRefused above MOST_TABLES."""
 
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
         """Tables in bulk; a missing one is left out. Locations are as stored: qualify them.
@@ -501,7 +505,8 @@ class Metastore(Protocol):
         """Full names of the tables of any database one of whose places equals one of these or is inside it, or whose location contains one,
         including the table itself. That Spark's path contains one is no reason: whoever may alter a table may set it to anything.
 
-        The places of all tables are read once and cached for an hour.
+        The places of all tables are read once and cached for an hour. Raises MetastoreUnavailable if those of one database cannot be told,
+        or are more than MOST_TABLES and MOST_OF_PLACES: no table could be compared with them.
         """
 
     def table_locations(self) -> Mapping[str, str]:
@@ -577,7 +582,7 @@ class Rows(Protocol):
         """The rows that two sets of files do not share, counted with multiplicity, and up to `limit` examples of each side.
 
         Rows are equal if their digests are; a column missing from a file is NULL in its rows. An example stands for all of its
-        copies. Raises RowsError if fewer rows were read than the footers declare.
+        copies. Raises RowsError if other numbers of rows were read than the footers declare. On HDFS files are known by their ids.
         """
 
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
@@ -731,7 +736,7 @@ class Cluster:
     recovered: List[Any] = field(default_factory=list, repr=False, compare=False)
     # Control directories and the tables at their homes, by the directory that they lie in. A command looks for them once, not for each
     # table; the names of a database's tables, until when they may be used, and which of those directories belonged to no table by them
-    # (steps/identity.py).
+    # (steps/left_behind.py).
     orphans: Dict[Tuple[str, FrozenSet[str]], Optional[Mapping[str, Sequence[str]]]] = field(
         default_factory=dict, repr=False, compare=False
     )

@@ -225,6 +225,14 @@ class Code(Coded):
         "a file cannot be read, and would be left behind",
         "repair the file or move it away, then run again",
     )
+    TOO_MANY_VALUES = (
+        Topic.FILES,
+        None,
+        "its files claim more values than files of their size can be expected to hold: more than 1,000 for each byte and a million for "
+        "each file, as long runs of NULL or of one value may. Of such values 2²⁶ are read of one table, and 2³⁵ more of all tables of a "
+        "command",
+        "compact the table by a command of its own; if that does not help, write the files anew",
+    )
     MIXED_FORMS = (
         Topic.FILES,
         None,

@@ -177,9 +177,8 @@ def measure_own(meter: AnyMeter, files: Files, table: Table, control: ControlPat
     paths = control.run(run_of(version))
     files.make_directory(paths.top)
     plan = RunPlan(run_of(version), COMPACT_SWAP, table, (planned(table, version, asked.own),), record=run_of(version))
-    most = longest_entry(plan)
-    print(f"the entry has {most // MIB} MiB at most", flush=True)
-    why = meter.measure("check that the plan can be read back", partial(store.why_not_readable, paths, plan, 1, most))
+    print(f"the entry has {longest_entry(plan) // MIB} MiB at most", flush=True)
+    why = meter.measure("check that the plan can be read back", partial(store.why_not_readable, paths, plan, 1))
     assert not why
     meter.measure("write the plan", partial(store.write_durably, files, paths.plan, plan_pieces(plan, 1), OWNER_ONLY))
     print(f"plan: {size_of(files, paths.plan) // MIB} MiB", flush=True)

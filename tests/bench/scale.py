@@ -30,9 +30,9 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import OWNER_ONLY, Partition, Table
 from hivekeeper.names import RunId, RunPaths
 from hivekeeper.plan import compaction
+from hivekeeper.plan.capacity import RoomForValues
 from hivekeeper.ports import Cluster
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import longest_entry
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import plan_pieces
 from hivekeeper.steps.observe import observe_table
@@ -93,12 +93,12 @@ def measure(meter: Meter, gateway: Gateway, home: Path, asked: argparse.Namespac
     observed = meter.measure("observe", lambda: observe_table(cluster, table, settings))
     assert observed.reason is None, observed.reason
     assert sum(unit.sizes.files for unit in observed.units) == asked.files
-    plan = meter.measure("plan", lambda: compact_table.make_plan(cluster, observed, History(), settings, RUN))
+    plan = meter.measure("plan", lambda: compact_table.make_plan(cluster, observed, History(), settings, RUN, RoomForValues()))
     assert len(plan.units) == asked.units, (len(plan.units), plan.refused[:1])
     known = compaction.to_run_plan(plan)
     paths = observed.control.run(RUN)
     files.make_directory(paths.top)
-    why = meter.measure("check that it can be read back", lambda: store.why_not_readable(paths, known, 1, longest_entry(known)))
+    why = meter.measure("check that it can be read back", lambda: store.why_not_readable(paths, known, 1))
     assert not why, why
     meter.measure("write it", lambda: store.write_durably(files, paths.plan, plan_pieces(known, 1), OWNER_ONLY))
     print(f"plan.json: {Path(paths.plan[len('file:') :]).stat().st_size // MIB} MiB", flush=True)

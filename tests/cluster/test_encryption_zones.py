@@ -14,6 +14,9 @@ import pytest
 from cluster.servers.artifacts import find_program
 from cluster.servers.hadoop import CLOSED_KEY, ZONE_KEY, class_path, java_options, run_admin
 from cluster.servers.layout import REALM, Layout
+from hivekeeper.cluster.files import HadoopFiles
+from hivekeeper.cluster.rows import SparkRows
+from hivekeeper.model import Differences
 from hivekeeper.reasons import Code
 from hivekeeper.report.results import BackupState
 from support.desk import Desk
@@ -172,3 +175,14 @@ def test_a_partition_that_became_a_zone_since_is_not_rolled_back_and_loses_nothi
     zones.add_rows(zones.make("later/dt=2"))
     assert outcomes(desk.rollback()) == {"dt=1": "rolled-back", "dt=2": "refused"}
     assert zones.count(desk) == 80
+
+
+def test_spark_reads_files_of_a_zone_by_their_ids(zones, gateway):
+    files, zone = HadoopFiles(gateway), zones.make("rows")
+    sides = [files.qualify(f"{zone}/{name}") for name in ("one", "other")]
+    for side in sides:
+        zones.add_rows(side)
+    listed = [[entry for entry in seen.entries if entry.name.startswith("part-")] for seen in files.look(sides).values()]
+    assert all(zones.is_encrypted(entry.path) and entry.file_id for entries in listed for entry in entries)
+    rows = SparkRows(gateway)
+    assert rows.differences("parquet", *(rows.footers("parquet", {0: entries})[0].groups for entries in listed), 10) == Differences(0, 0)

@@ -551,6 +551,47 @@ def test_a_database_that_fails_every_request_for_it_fails_no_other(real):
     assert (real.metastore.table_names(bad), real.metastore.table_names(real.database)) == ((), ("events",))
 
 
+def test_a_database_whose_tables_cannot_be_told_is_named_and_not_passed_over(real, monkeypatch):
+    """A million tables with names of a hundred characters are more than Spark 4's Thrift reads; one of them may lie in any directory."""
+    table, crowd, asked = real.add_table("events"), real.add_database(), []
+    let_fail(real, lambda name: name == crowd and not asked.append(name), "getAllTables")
+    for _ in range(2):
+        with pytest.raises(MetastoreUnavailable, match=f"the database {crowd} .*cannot tell their names.*dropped") as raised:
+            real.metastore.locations_below([table.location])
+        # No caller takes it as a refusal of the table in its hands.
+        assert not isinstance(raised.value, MetastoreRefused)
+    assert asked == [crowd]
+    assert real.metastore.table_names(real.database) == ("events",)
+    with pytest.raises(MetastoreRefused, match="cannot tell their names"):
+        real.metastore.table_names(crowd)
+    real.gateway.spark.sql(f"DROP DATABASE {crowd}")
+    real.databases.remove(crowd)
+    monkeypatch.setattr("hivekeeper.cluster.metastore.KEEP_REFUSAL_S", 0)
+    assert real.metastore.locations_below([table.location])[table.location] == (table.full_name,)
+
+
+def test_a_metastore_that_answers_nothing_about_a_database_is_asked_again(real):
+    table = real.add_table("events")
+    asked = []
+    let_fail(real, lambda name: not asked.append(name), "getAllTables")
+    let_fail(real, lambda *_: True, "getTables")
+    for _ in range(2):
+        with pytest.raises(Exception, match="too large for this metastore"):
+            real.metastore.locations_below([table.location])
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(("bound", "most", "said"), [("MOST_TABLES", 1, "are 2, more than 1"), ("MOST_OF_PLACES", 99, "more than 99 ch")])
+def test_a_database_with_more_than_there_is_memory_for_is_named(real, monkeypatch, bound, most, said):
+    for name in ("events", "clicks"):
+        real.add_table(name)
+    real.metastore.locations_below([])
+    real.metastore._roots = None
+    monkeypatch.setattr(ports, bound, most)
+    with pytest.raises(MetastoreUnavailable, match=f"the database {real.database} .*{said}"):
+        real.metastore.locations_below([])
+
+
 def test_the_names_of_all_databases_are_not_asked_for_each_database(real):
     """Those of ten thousand databases are half a megabyte, ten thousand times."""
     empty = real.add_database()

@@ -71,13 +71,13 @@ public class Exchanging extends DistributedFileSystem {
     return found;
   }
 
-  public boolean mkdirs(Path path, FsPermission permission) throws IOException {
+  public boolean mkdir(Path path, FsPermission permission) throws IOException {
     if (done == 1 && path.getName().equals("set-acl")) {
       done = 2;
       super.rename(scratch(), new Path(table(), "aside"));
       super.rename(new Path(table(), "mallorys"), scratch());
     }
-    return super.mkdirs(path, permission);
+    return super.mkdir(path, permission);
   }
 }
 """

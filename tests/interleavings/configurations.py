@@ -22,7 +22,7 @@ COMPACT_JOINED = "compact, joined"
 @dataclass(frozen=True)
 class Configuration:
     """`swapped`: an earlier run has compacted the unit; `joined`: by joining its small files. `discarded`: long ago, a cleanup has
-    discarded its backup; a file has come since.
+    discarded its backup. `appended`: files have come since, so that there is something to compact.
     `coarse`: the clock advances only when told to. `full`: a quota around live has room for the files that leave it, and not for new ones.
     """
 
@@ -35,6 +35,7 @@ class Configuration:
     swapped: bool = False
     joined: bool = False
     discarded: bool = False
+    appended: Tuple[str, ...] = ()
     coarse: bool = False
     full: bool = False
 
@@ -95,7 +96,7 @@ JOINED: Dict[str, Configuration] = {
     "rollback, errors": replace(AFTER_JOIN, jobs=BACK, kills=1, errors=2),
     "rollback, readers": replace(AFTER_JOIN, jobs=BACK, writers=(("read", "up"), ("read", "down")), kills=1),
     "rollback, rollback": replace(AFTER_JOIN, jobs=(ROLLBACK, ROLLBACK), writers=APPEND, kills=1),
-    "rollback, pause, kill": replace(AFTER_JOIN, jobs=(*BACK, COMPACT_JOINED), kills=1, lapses=1),
+    "rollback, pause, kill": replace(AFTER_JOIN, jobs=(*BACK, COMPACT_JOINED), kills=1, lapses=1, appended=("n1", "n2")),
     "cleanup": replace(AFTER_JOIN, jobs=(CLEANUP, RECOVER), writers=APPEND),
     "cleanup, overwrite files": replace(AFTER_JOIN, jobs=(CLEANUP, RECOVER), writers=REPLACE_FILES, kills=1),
     "cleanup, move": replace(AFTER_JOIN, jobs=(CLEANUP, RECOVER), writers=one("move"), kills=1),
@@ -145,9 +146,11 @@ CONFIGURATIONS: Dict[str, Configuration] = {
     "rollback, pause, kill": Configuration((*BACK, COMPACT), kills=1, lapses=1, swapped=True),
     "compact, rollback, rollback": Configuration((COMPACT, ROLLBACK, ROLLBACK), APPEND, kills=1, swapped=True),
     "rollback, rollback": Configuration((ROLLBACK, ROLLBACK), APPEND, kills=1, swapped=True),
-    "checkpoints": Configuration((COMPACT_SHORTLY, ROLLBACK_SHORTLY, RECOVER), kills=1, swapped=True),
+    "checkpoints": Configuration((COMPACT_SHORTLY, ROLLBACK_SHORTLY, RECOVER), kills=1, swapped=True, appended=("n1",)),
     "checkpoints, pause": Configuration((ROLLBACK_SHORTLY, COMPACT_SHORTLY), kills=0, lapses=1, swapped=True),
-    "checkpoints, expiry": Configuration((COMPACT_SHORTLY, ROLLBACK_SHORTLY, RECOVER), kills=1, swapped=True, discarded=True),
+    "checkpoints, expiry": Configuration(
+        (COMPACT_SHORTLY, ROLLBACK_SHORTLY, RECOVER), kills=1, swapped=True, discarded=True, appended=("n1",)
+    ),
     **{f"joined: {name}": configuration for name, configuration in JOINED.items()},
     "cleanup, open stream": Configuration((CLEANUP, RECOVER), one("append_to_old", "b1"), kills=1, swapped=True),
     "cleanup, errors": Configuration((CLEANUP, RECOVER), kills=1, errors=2, swapped=True),
@@ -179,6 +182,9 @@ def begin(configuration: Configuration) -> Tuple[Explorer, State]:
             old.is_open = True
     if configuration.discarded:
         world = discard_long_ago(explorer, world)
+    for row in configuration.appended:
+        add_file(world, f"{LIVE}/{row}.parquet", DataFile((row,)))
+        world.facts.add(("told", row))
     if configuration.full:
         world.facts.add(FULL)
     if configuration.coarse:
@@ -194,14 +200,12 @@ def begin(configuration: Configuration) -> Tuple[Explorer, State]:
 
 
 def discard_long_ago(explorer: Explorer, world: World) -> World:
-    """The backup is discarded, all entries of the log are older than any to come, and a new file gives the next runs something to do."""
+    """The backup is discarded, and all entries of the log are older than any to come."""
     world = explorer.freezer.thaw(explorer.run_alone(explorer.freezer.freeze(world), CLEANUP, 81))
     for _, node in world.files_below(CONTROL.log):
         node.mtime_ms = 0
     assert not any(path.endswith(f"{ORIGINAL[0]}.parquet") for path, _ in world.files_below(RUNS)), "the backup is not discarded"
     world.namespace.made.clear()
-    add_file(world, f"{LIVE}/n1.parquet", DataFile(("n1",)))
-    world.facts.add(("told", "n1"))
     return world
 
 

@@ -255,6 +255,9 @@ class Explorer:
     def first(self, frozen: Frozen, actors: Sequence[Actor], budget: Budget) -> State:
         return (self._worlds(frozen), self._budgets(budget), *map(self._number_of, actors))
 
+    def world_of(self, state: State) -> Frozen:
+        return self._worlds[state[0]]
+
     def _number_of(self, actor: Actor) -> int:
         number = self._actors(actor)
         if number == len(self._shown_of):

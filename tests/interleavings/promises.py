@@ -118,11 +118,11 @@ def _is_nested_and_told(world: World, places: Set[str]) -> bool:
     if ("nested",) not in world.facts or not any(place.startswith("live/") for place in places):
         return False
     return ("met what is nested",) not in world.facts or any(
-        unit.outcome is Outcome.MISPLACED for run in _read_entries(world).values() for unit in run.units
+        unit.outcome is Outcome.MISPLACED for run in read_entries(world).values() for unit in run.units
     )
 
 
-def _read_entries(world: World) -> Dict[int, LoggedRun]:
+def read_entries(world: World) -> Dict[int, LoggedRun]:
     return {version: read_entry(file.content.splitlines(), version, path) for version, (path, file) in sorted(_list_log(world).items())}
 
 
@@ -131,9 +131,15 @@ def _list_log(world: World) -> Dict[int, Tuple[str, Node]]:
     return {number: (path, node) for number, path, node in numbered if number is not None}
 
 
+def list_checkpoints(world: World) -> Set[int]:
+    """The entries up to which there is one each."""
+    numbered = (names.checkpoint_version(names.base(path)) for path, _ in world.files_below(LOG))
+    return {number for number in numbered if number is not None}
+
+
 def _judge_log(world: World) -> Iterator[str]:
     listed = {number: info(path, node) for number, (path, node) in _list_log(world).items()}
-    entries = _read_entries(world)
+    entries = read_entries(world)
     found, unusable = _read_checkpoints(dict(world.files_below(LOG)), listed)
     yield from unusable
     for each in found:

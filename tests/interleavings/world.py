@@ -19,7 +19,7 @@ PLAIN = Attributes("hive", "hive", 0o755, 0o644, storage_policy="HOT")
 LATE_MS = 10**9
 # That of all machines, which a cleanup compares with the NameNode's, as of this file of its own.
 NOW_MS = 1_767_225_600_000
-ASKED_FOR_TIME = f"{names.base(names.ControlPaths('').mark)}.part"
+ASKED_FOR_TIME = names.base(names.ControlPaths("").new_mark)
 TICK_MS = 10
 # The ids that each actor may use, and the first actor that is no command.
 EACH, FIRST_WRITER = 100_000, 50

@@ -10,6 +10,7 @@ import os
 import re
 import struct
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Callable, List, Mapping, Sequence
 
@@ -27,7 +28,7 @@ from hivekeeper.ports import RowsError
 from hivekeeper.reasons import Code
 from hivekeeper.steps.verify import ROWS, Prover
 from support import decoder_bombs, hostile_files, orc_bombs
-from support.data_files import listed
+from support.data_files import batch_of, listed
 from support.file_systems import configuration_with
 
 # As in the format's CompressionCodec.
@@ -245,6 +246,43 @@ def test_rows_that_take_no_bytes_are_bounded(copier, rows, tmp_path, format, fil
         assert re.search(r"more values than .* can be expected to hold", answer.failed), (source.name, answer.failed)
     for unit in rows.footers(format, {source.name: listed(source) for source in sources}).values():
         assert re.search(r"more values than .* can be expected to hold", unit.unreadable[0][1])
+
+
+NULLS = 1 << 22
+
+
+@pytest.fixture
+def runs_of_nulls(tmp_path):
+    """Three directories, each with two files of a few hundred bytes."""
+    run = decoder_bombs.page(decoder_bombs.with_length(decoder_bombs.varint(NULLS << 1) + b"\0"), rows=NULLS)
+    units = [tmp_path / f"u{number}" for number in range(3)]
+    for unit in units:
+        unit.mkdir()
+        for name in "ab":
+            (unit / name).write_bytes(decoder_bombs.file_of(run, optional=True, rows=NULLS))
+    return units
+
+
+def test_values_without_bytes_are_read_as_far_as_the_command_has_room_for_them(copier, runs_of_nulls):
+    """One after the other; the first of a call has room in any case."""
+    sets = [listed(unit)[:1] for unit in runs_of_nulls]
+    copier._jobs.setMoreValues(1)
+    first, *others = copier.digest(sets)
+    assert (first.failed, first.digest.rows) == ("", NULLS)
+    for other in others:
+        assert re.search("can be expected to hold, and this command has read too many such files already$", other.failed)
+    copier._jobs.setMoreValues(1 << 30)
+    assert [answer.digest.rows for answer in copier.digest(sets)] == [NULLS] * 3
+
+
+def test_a_planned_unit_has_room_for_what_its_footers_claim(rows, tmp_path, runs_of_nulls):
+    footers = rows.footers("parquet", {unit: listed(unit) for unit in runs_of_nulls}, by_identity=True)
+    assert [found.values for found in footers.values()] == [4 * NULLS] * 3
+    batch = batch_of(rows, "parquet", tmp_path / "stage", runs_of_nulls, codec="snappy", is_copied=True)
+    promised = replace(batch, units=tuple(replace(unit, bare_values=4 * NULLS) for unit in batch.units))
+    rows.physical._jobs.setMoreValues(0)
+    for found in (rows.write_stage(promised), rows.read_stage(promised)):
+        assert [(content.failed, content.digest.rows) for content in found.values()] == [("", 2 * NULLS)] * 3
 
 
 def test_an_output_is_not_written_beyond_what_its_sources_may_become(copier, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from functools import partial
 
@@ -10,6 +11,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.cluster.connect import assemble
 from hivekeeper.cluster.doctor import ClusterProbes
+from hivekeeper.cluster.java_errors import JAVA_ERRORS
 from support.file_systems import configuration_with
 
 RUN = "20260101t020304z-0000"
@@ -115,6 +117,86 @@ def test_of_a_table_with_any_number_of_partitions_only_the_first_ones_are_looked
     os.utime(old, (1, 1))
     trial = gateway.helper("doctor.RightsTrial", configuration_with(gateway, "file", "Endless", ENDLESS, old=old.name))
     trial.run(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", names.trial_directory(RUN), names.TRIAL_DIRECTORIES)
+    assert list(tmp_path.iterdir()) == []
+
+
+CROWDED = """package hivekeeper.tested;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.security.UserGroupInformation;
+
+public class Crowded extends WithoutServer {
+  private void count() {
+    getConf().setInt("tested.calls", getConf().getInt("tested.calls", 0) + 1);
+  }
+
+  public FileStatus getFileStatus(Path path) throws IOException {
+    count();
+    if (path.getName().equals(".hivekeeper") || path.getName().endsWith("-made")) throw new FileNotFoundException(path.toString());
+    return told(path);
+  }
+
+  /** `tested.owner` and `tested.mode` are those of five thousand directories that look like a trial's. */
+  private FileStatus told(Path path) throws IOException {
+    String own = UserGroupInformation.getCurrentUser().getShortUserName();
+    FsPermission mode = new FsPermission(Short.parseShort(getConf().get("tested.mode"), 8));
+    return new FileStatus(0, true, 1, 1, 1, 1, mode, getConf().get("tested.owner", own), "etl", path);
+  }
+
+  public RemoteIterator<FileStatus> listStatusIterator(final Path path) throws IOException {
+    count();
+    return new RemoteIterator<FileStatus>() {
+      private int number;
+
+      public boolean hasNext() {
+        return number < 5000;
+      }
+
+      public FileStatus next() throws IOException {
+        return told(new Path(path, ".hivekeeper.doctor-20250101t020304z-" + (1000 + number++)));
+      }
+    };
+  }
+
+  public boolean delete(Path path, boolean recursive) {
+    count();
+    return true;
+  }
+
+  public boolean mkdir(Path path, FsPermission permission) throws IOException {
+    count();
+    throw new IOException("the trial ends here");
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [({"owner": "mallory", "mode": "700"}, 100), ({"mode": "755"}, 100), ({"mode": "700"}, 3000)],
+    ids=["somebody-else's", "open", "ours"],
+)
+def test_thousands_of_directories_with_names_of_trials_beside_many_tables_cost_a_listing(gateway, settings, most):
+    """One database has many unpartitioned tables, and whoever may create one there may make such directories, or rename ours."""
+    conf = configuration_with(gateway, "crowded", "Crowded", CROWDED, **settings)
+    trial = gateway.helper("doctor.RightsTrial", conf)
+    for number in range(10):
+        root = f"crowded://host/sales.db/t{number}"
+        told = trial.run(root, "crowded://host/sales.db/.hivekeeper", ".hivekeeper.doctor-made", names.TRIAL_DIRECTORIES)
+        assert "the trial ends here" in json.loads(told)["trials"]["control"]
+    assert int(conf.get("tested.calls")) < most
+
+
+def test_a_trial_does_not_make_a_directory_that_is_gone(gateway, tmp_path):
+    """Its loader may take a table's directory away, or put another one there, in which this would be in the way."""
+    trial = gateway.helper("doctor.RightsTrial", gateway.hadoop_conf)
+    with pytest.raises(JAVA_ERRORS, match="NoSuchFile"):
+        trial.make(f"file:{tmp_path}/gone/{names.trial_directory(RUN)}")
     assert list(tmp_path.iterdir()) == []
 
 

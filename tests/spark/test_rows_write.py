@@ -89,10 +89,10 @@ def test_a_stage_is_read_back_where_it_was_written_whatever_lies_at_its_path_by_
     by_path.write_stage(batch)
     write_sorted = rows.sql.write
 
-    def write_while_another_file_is_there(batch):
+    def write_while_another_file_is_there(*asked):
         own.rename(aside)
         theirs.rename(own)
-        write_sorted(batch)
+        write_sorted(*asked)
         own.rename(theirs)
         aside.rename(own)
 
@@ -288,16 +288,18 @@ def test_a_session_that_hides_damaged_files_does_not_hide_them_from_us(spark, ro
         spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
 
 
-def test_a_row_of_a_file_that_we_do_not_know_stops_the_job(rows, tmp_path):
+def test_a_row_of_a_file_that_we_do_not_know_stops_the_job(rows, tmp_path, monkeypatch):
     """An inner join would drop it."""
     for name in "ab":
         write_arrow(tmp_path / "u" / name, {"id": [1]})
     files = listed(tmp_path / "u")
     form = form_of(rows, "parquet", tmp_path / "u")
     session = rows.sql._session("parquet", form)
-    schema = rows.sql._schema(session, "parquet", form, files[0].path)
-    # A directory in place of a file stands for anything that Spark lists differently from us.
-    data = rows.sql._read_placed(session, "parquet", schema, [Place(f"file:{tmp_path}/u", 1)])
+    schema = rows.sql._schema(session, "parquet", form, files[0])
+    read = rows.sql._load(session, "parquet", [Place(file.path, file.length) for file in files], schema, 2)
+    # One place less stands for anything that Spark spells differently from us.
+    monkeypatch.setattr(rows.sql, "_load", lambda *_: read)
+    data = rows.sql._read_placed(session, "parquet", schema, [Place(files[0].path, files[0].length)], 2)
     with pytest.raises(Exception, match="rows of an unknown file"):
         data.collect()
 

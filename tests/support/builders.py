@@ -54,7 +54,7 @@ def a_unit(name="dt=2026-01-01", live=None):
 
 
 def a_group(rows, form=FORM, columns=None):
-    return FooterGroup(form, dict(rows), columns or {})
+    return FooterGroup(form, dict(rows), columns or {}, ())
 
 
 def read_log(entries):

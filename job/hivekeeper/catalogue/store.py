@@ -19,7 +19,7 @@ from hivekeeper.catalogue import commits
 from hivekeeper.catalogue.columns import Component
 from hivekeeper.catalogue.commits import DELETE, OVERWRITE, PURGE, Commit, DataFile
 from hivekeeper.errors import NeedsInvestigation, Refused, Unusable
-from hivekeeper.model import FileInfo, Guard
+from hivekeeper.model import FileInfo, Guard, Snapshot
 from hivekeeper.names import RunId
 from hivekeeper.plan import ownership
 from hivekeeper.ports import Cluster, FilesError, FilesUnavailable, Row, SourceMissing, SourceReplaced, TargetExists
@@ -77,7 +77,7 @@ class Store:
     def newest(self) -> Tuple[int, Optional[Commit]]:
         """The number and content of the newest commit; -1 and None where there is none. Raises Refused, NeedsInvestigation, FilesError."""
         for _ in range(MOST_TRIES):
-            found = self._list()
+            found = _versions(self._look())
             if not found:
                 return -1, None
             version = max(found)
@@ -90,15 +90,14 @@ class Store:
 
     def is_there(self) -> bool:
         """Whether it has a commit. Raises NeedsInvestigation if others may have put it there."""
-        if not self._list():
+        if not _versions(self._look()):
             return False
         self._require_own()
         return True
 
-    def _list(self) -> Dict[int, FileInfo]:
-        entries = self.cluster.files.look([self.log])[self.log].entries
-        found = {names.log_version(entry.name): entry for entry in entries if not entry.is_dir}
-        return {version: entry for version, entry in found.items() if version is not None}
+    def _look(self) -> Snapshot:
+        """The directory of the commits."""
+        return self.cluster.files.look([self.log])[self.log]
 
     def _read(self, file: FileInfo) -> Commit:
         self._require_own()
@@ -183,7 +182,7 @@ class Store:
         try:
             return self.newest()
         except (Refused, NeedsInvestigation):
-            return max(self._list()), None
+            return max(_versions(self._look())), None
 
     def _prepare(self) -> None:
         files = self.cluster.files
@@ -343,7 +342,8 @@ class Store:
         named = {file.place for file in commit.files} | commit.removed.keys()
         dropped = before.removed.keys() - named if before else frozenset()
         try:
-            listed = self._list()
+            log_directory = self._look()
+            listed = _versions(log_directory)
             if version not in listed:
                 # This run has slept so long that its own commit has expired.
                 return
@@ -351,24 +351,34 @@ class Store:
             now_ms = listed[version].mtime_ms
             older = [entry for number, entry in sorted(listed.items()) if number < version]
             # None before an older one: see _put.
-            expired = list(takewhile(lambda entry: self._is_abandoned(entry, now_ms), older))
+            expired = [(entry, log_directory) for entry in takewhile(lambda entry: self._is_abandoned(entry, now_ms), older)]
             found = files.look([self.data, self.top])
             for entry in found[self.data].entries:
                 place = f"data/{entry.name}"
                 is_over = place in dropped or self._is_abandoned(entry, now_ms)
                 if commits.PLACE.fullmatch(place) and place not in named and is_over:
-                    expired.append(entry)
+                    expired.append((entry, found[self.data]))
             for entry in found[self.top].entries:
                 if commits.UNFINISHED.fullmatch(entry.name) and self._is_abandoned(entry, now_ms):
-                    expired.append(entry)
-            for entry in expired:
-                (self._discard_directory if entry.is_dir else files.delete_file)(entry.path)
+                    expired.append((entry, found[self.top]))
+            for entry, directory in expired:
+                if entry.is_dir:
+                    self._discard_directory(entry.path)
+                else:
+                    # Every table's log has entries of the same names as the commits, and may come to this path.
+                    files.delete_file(entry.path, directory.file_id, entry.file_id)
         except FilesError as error:
             log.warning("step=expire-catalogue failed component=%s reason=%r", self.component.name, str(error))
 
     def _is_abandoned(self, entry: FileInfo, now_ms: int) -> bool:
         """Whether something has been there so long that no writer, and no reader, is about to use it."""
         return now_ms - entry.mtime_ms > ABANDONED_AFTER_MS and self._is_expired(entry.mtime_ms, now_ms)
+
+
+def _versions(log_directory: Snapshot) -> Dict[int, FileInfo]:
+    """The commits by their numbers."""
+    found = {names.log_version(entry.name): entry for entry in log_directory.entries if not entry.is_dir}
+    return {version: entry for version, entry in found.items() if version is not None}
 
 
 _UNTOUCHED = "no table was touched"

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 # How long the locations of all tables and databases are cached. Each run reads a table's own location again, so a table that shares a
 # directory is found; only tables and databases created since the cache was filled are missed.
 KEEP_ROOTS_S = 3600.0
+# How long it is not asked again where the metastore answers, and does not tell them: each of a thousand tables would wait for that.
+KEEP_REFUSAL_S = 60.0
 
 
 # What Hive uses if nothing is configured.
@@ -45,6 +47,8 @@ class HiveMetastore:
         self._roots: Optional[Roots] = None
         self._homes: Mapping[str, str] = {}
         self._read_at = 0.0
+        # Why the places of all tables are not known, and when that was told.
+        self._refused = "", 0.0
         try:
             connection = _ask(gateway.helper, "MetastoreConnection", gateway.hadoop_conf)
             _ask(connection.connect)
@@ -61,7 +65,7 @@ class HiveMetastore:
         return tuple(sorted(json.loads(_ask(self._reader.databases))))
 
     def table_names(self, database: str) -> Tuple[str, ...]:
-        found = json.loads(_ask(self._reader.tableNames, database))
+        found = json.loads(_ask(self._reader.tableNames, database, ports.MOST_TABLES))
         if found is None:
             raise KeyError(database)
         return tuple(sorted(found))
@@ -177,12 +181,15 @@ class HiveMetastore:
         return self._homes
 
     def _read_roots(self) -> Roots:
+        why, told_at = self._refused
+        if why and time.monotonic() - told_at < KEEP_REFUSAL_S:
+            raise MetastoreUnavailable(why)
         if self._roots is None or time.monotonic() - self._read_at > KEEP_ROOTS_S:
             databases = self.databases()
             locations: Dict[str, str] = {}
             places: Dict[str, Tuple[str, ...]] = {}
             for database in databases:
-                found = json.loads(_ask(self._reader.locations, database, names.MOST_PATH))
+                found = self._read_locations(database)
                 of_location, paths = _told(found, f"{database}."), found["paths"]
                 locations.update({f"{database}.{table}": location for table, location in of_location.items()})
                 places.update({f"{database}.{table}": _places(table, of_location, paths) for table in {**of_location, **paths}})
@@ -190,6 +197,20 @@ class HiveMetastore:
             # All or nothing: where nothing is known of databases, a table may lie in the directory of any.
             self._roots, self._homes, self._read_at = Roots(locations, places), homes, time.monotonic()
         return self._roots
+
+    def _read_locations(self, database: str) -> Any:
+        """Raises MetastoreUnavailable if the metastore answers, and tells nothing of this database: any other's directory may hold its
+        tables.
+        """
+        try:
+            return json.loads(_ask(self._reader.locations, database, names.MOST_PATH, ports.MOST_TABLES, ports.MOST_OF_PLACES))
+        except MetastoreRefused as error:
+            why = (
+                f"where the tables of the database {database} are is not known, and any of them may share a directory with another table: "
+                f"the metastore does not tell it ({error}); have those that nobody needs dropped, or this user allowed to see them"
+            )
+            self._refused = why, time.monotonic()
+            raise MetastoreUnavailable(why) from error
 
 
 def _told(found: Mapping[str, Dict[str, str]], database: str = "") -> Mapping[str, str]:

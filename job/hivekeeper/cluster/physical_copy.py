@@ -15,9 +15,9 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tup
 
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_classes import CORE, JavaPackage, compiled
-from hivekeeper.model import Digest, FileInfo
+from hivekeeper.model import Digest, FileInfo, expect_values
 from hivekeeper.ports import RowsError
-from hivekeeper.schemas import PARQUET
+from hivekeeper.schemas import ORC, PARQUET
 
 _FOLDER = "copy"
 # What opening a file costs, as bytes that are read in the same time.
@@ -25,6 +25,9 @@ _OPEN_BYTES = 256 << 10
 # A task of a digest gets at least this much.
 _LEAST_BYTES = 32 << 20
 _TASKS_PER_CORE = 4
+# How often a task counts a value that a footer counts once: in Parquet a number has an eighth of what counts as another value; in ORC a
+# timestamp is read by its seconds and nanoseconds, too.
+_COUNTED = {PARQUET: 1.25, ORC: 3}
 
 # The application's id → its jar, which must stay as long as executors may start.
 _SHIPPED: Dict[str, tempfile.TemporaryDirectory[str]] = {}
@@ -36,6 +39,7 @@ class CopyTask(NamedTuple):
     `codec` is named as in `Form.codec`, `blooms` are dotted column paths; ORC takes them from the first file. Row groups (stripes of
     ORC) get smaller than `row_group_bytes` where an executor's memory is small: a quarter of its heap, divided by its cores.
     A copy that becomes much larger than its files fails, unless it `may_grow`. `block_bytes` and `copies`: what its blocks have at least.
+    `bare_values`: so many more than `expect_values` are read.
     """
 
     target: str
@@ -47,6 +51,7 @@ class CopyTask(NamedTuple):
     may_grow: bool = False
     block_bytes: int = 0
     copies: int = 0
+    bare_values: int = 0
 
 
 class Answer(NamedTuple):
@@ -73,20 +78,24 @@ class PhysicalCopy:
         that of the rows as they were read: compare it with the `digest` of the output.
         """
         order = sorted(range(len(tasks)), key=lambda number: -_cost(tasks[number].files))
-        asked = [_asked(tasks[number].files, tasks[number]._asdict()) for number in order]
+        asked = [_asked(tasks[number].files, tasks[number].bare_values, tasks[number]._asdict()) for number in order]
         told = json.loads(self._jobs.copy(attempts, json.dumps(asked))) if asked else []
         by_number = dict(zip(order, map(_answer, told)))
         return [by_number[number] for number in range(len(tasks))]
 
-    def digest(self, sets: Sequence[Sequence[FileInfo]], check_claims: bool = False, format: str = PARQUET) -> List[Answer]:
+    def digest(
+        self, sets: Sequence[Sequence[FileInfo]], check_claims: bool = False, format: str = PARQUET, bare_values: Sequence[int] = ()
+    ) -> List[Answer]:
         """The digest of each set of files, each file read by its own schema.
 
         With `check_claims` a set also fails if a value lies outside the bounds that the file has for its column chunk, or if the number of
         NULLs is wrong there (the same for stripes of ORC). That is for our own outputs: old writers' bounds are often wrong.
+        `bare_values`, for each set: so many more than `expect_values` are read.
         """
         slices = list(_slices(sets, int(self.gateway.context.defaultParallelism)))
         slices.sort(key=lambda one: -_cost(one[1]))
-        asked = [_asked(files, {"format": format, "check_claims": check_claims}) for _, files in slices]
+        more = {"format": format, "check_claims": check_claims}
+        asked = [_asked(files, bare_values[number] if bare_values else 0, more) for number, files in slices]
         told = json.loads(self._jobs.digest(json.dumps(asked))) if asked else []
         if len(told) != len(slices):
             raise RowsError(f"{len(told)} answers came from {len(slices)} tasks")
@@ -127,8 +136,9 @@ def ship(gateway: Gateway, packages: Sequence[JavaPackage]) -> tempfile.Temporar
     return directory
 
 
-def _asked(files: Sequence[FileInfo], more: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**more, "files": list(map(as_asked, files))}
+def _asked(files: Sequence[FileInfo], bare_values: int, more: Mapping[str, Any]) -> Mapping[str, Any]:
+    values = int(_COUNTED[more["format"]] * (expect_values(files) + bare_values))
+    return {**more, "files": list(map(as_asked, files)), "values": values}
 
 
 def as_asked(file: FileInfo) -> List[object]:

@@ -32,6 +32,7 @@ from hivekeeper.model import (
     StageBatch,
     StageUnit,
     UnitFooters,
+    expect_values,
 )
 from hivekeeper.names import UnitNumber
 from hivekeeper.ports import Key, RowsError
@@ -79,12 +80,13 @@ class SparkRows:
         if batch.is_copied:
             return self._copy(batch, target)
         # A read of its own, so that the proof does not rest on the job that writes.
-        read = self.digests(batch.format, {unit.number: unit.files for unit in batch.units})
+        bare_values = {unit.number: unit.bare_values for unit in batch.units}
+        read = self._read(batch.format, {unit.number: unit.files for unit in batch.units}, bare_values, check_claims=False)
         failed = next((content.failed for content in read.values() if content.failed), "")
         if failed:
             raise RowsError(failed)
         with _rows_errors():
-            self.sql.write(replace(batch, target=target))
+            self.sql.write(replace(batch, target=target), sum(content.digest.rows for content in read.values()))
         return read
 
     def _copy(self, batch: StageBatch, target: str) -> Mapping[UnitNumber, Content]:
@@ -105,16 +107,22 @@ class SparkRows:
             found[unit.number] = [
                 FileInfo(names.join(place, name), length, 0, is_dir=False, file_id=0) for name, length in listed.get(directory, {}).items()
             ]
-        return self._read(batch.format, found, check_claims=True)
+        # A copy may have as many values as its sources, in fewer bytes.
+        values = {unit.number: expect_values(unit.files) + unit.bare_values for unit in batch.units}
+        return self._read(batch.format, found, values, check_claims=True)
 
     def digests(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, Content]:
         # What other writers claim of their values (bounds, NULLs) is often wrong.
-        return self._read(format, sets, check_claims=False)
+        return self._read(format, sets, {}, check_claims=False)
 
-    def _read(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], check_claims: bool) -> Mapping[Key, Content]:
+    def _read(
+        self, format: str, sets: Mapping[Key, Sequence[FileInfo]], bare_values: Mapping[Key, int], check_claims: bool
+    ) -> Mapping[Key, Content]:
+        """`bare_values`: how many the files may have beyond `expect_values`."""
         keys = list(sets)
+        files = [[file for file in sets[key] if file.length > 0] for key in keys]
         with _rows_errors():
-            answers = self.physical.digest([[file for file in sets[key] if file.length > 0] for key in keys], check_claims, format)
+            answers = self.physical.digest(files, check_claims, format, [bare_values.get(key, 0) for key in keys])
             return {key: _content([answer]) for key, answer in zip(keys, answers)}
 
     def _ends(self, format: str) -> Any:
@@ -166,6 +174,7 @@ def _copy_tasks(batch: StageBatch, unit: StageUnit, target: str, group_bytes: in
             output.may_grow,
             output.block_bytes,
             output.copies,
+            unit.bare_values,
         )
         for number, output in enumerate(unit.outputs)
     ]
@@ -183,21 +192,17 @@ def _form(said: Mapping[str, Any]) -> Form:
     return Form(**{**said, **{name: tuple(said.get(name, ())) for name in ("keys", "blooms", "undecodable")}})
 
 
-def _key(file: FileInfo) -> str:
-    """Several files may lie in the one at a path."""
-    return f"{file.path}+{file.begin}" if file.begin else file.path
-
-
 def _unit_footers(said: Mapping[str, Any], forms: Sequence[Form], files: Sequence[FileInfo]) -> UnitFooters:
     """`files` are those that were read, in their order."""
     groups = []
     for group in said["groups"]:
         # The listing's own paths, not copies of them: there may be a million.
-        rows = {_key(files[number]): rows for number, rows in zip(group["files"], group["rows"])}
+        of_group = tuple(files[number] for number in group["files"])
+        rows = {file.key: rows for file, rows in zip(of_group, group["rows"])}
         columns = {name: ColumnFacts(**facts) for name, facts in group["columns"].items()}
-        groups.append(FooterGroup(forms[group["form"]], rows, columns))
+        groups.append(FooterGroup(forms[group["form"]], rows, columns, of_group))
     row_groups = tuple(FileRowGroups(files[number], _row_groups(claims)) for number, claims in said["rowGroups"])
-    return UnitFooters(tuple(groups), tuple((one["path"], one["reason"]) for one in said["unreadable"]), row_groups)
+    return UnitFooters(tuple(groups), tuple((one["path"], one["reason"]) for one in said["unreadable"]), row_groups, said["values"])
 
 
 def _row_groups(claims: Sequence[int]) -> Tuple[RowGroup, ...]:

@@ -1,14 +1,17 @@
 """Rewrites and compares files as rows, by Spark SQL: where they are to be sorted, and to show the rows that differ.
 
-Files are always read by name and with their own schema. It writes only below a stage's target and never
+Files are always read one by one and with their own schema: by their ids where HDFS finds them so, and no more rows than another reader has
+counted, because whoever may write to a directory can put another file there meanwhile. It writes only below a stage's target and never
 accesses a table or its location.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from contextlib import contextmanager
 from functools import cached_property, reduce
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -18,13 +21,15 @@ from hivekeeper import names
 from hivekeeper.cluster.differences import Side, find_differences
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.hash_partitioning import task_keys
+from hivekeeper.cluster.java_errors import CALL_ERRORS, explain_job_error
 from hivekeeper.cluster.nanoseconds import NanosecondChecks, find_checks
+from hivekeeper.cluster.physical_copy import as_asked
 from hivekeeper.cluster.session import GUARDS, Where
 from hivekeeper.cluster.writer_settings import session_settings, whole_file_settings, writer_options
-from hivekeeper.model import Differences, FooterGroup, Form, StageBatch, StageOutput, StageUnit
+from hivekeeper.model import Differences, FileInfo, FooterGroup, Form, StageBatch, StageOutput, StageUnit
 from hivekeeper.plan.fidelity import refuse_as_rows
 from hivekeeper.ports import RowsError
-from hivekeeper.quoting import identifier
+from hivekeeper.quoting import identifier, literal
 from hivekeeper.schemas import PARQUET, ParquetField, parse_parquet
 
 # The most reads (one per output file) in one plan; more make planning slow.
@@ -38,16 +43,36 @@ _FILE, _KNOWN, _KEY, _ORDINAL, _TASK, _BLOCK, _ROW, _HASH = (
     f"{names.UNIT_COLUMN}_{suffix}" for suffix in ("file", "known", "key", "ordinal", "task", "block", "row", "hash")
 )
 _PLACE_SCHEMA = "struct<file: string, key: int, ordinal: int, task: int>"
+_BY_ID = re.compile(r"(?:\w+://[^/\s]*)?/\.reserved/\.inodes/(\d+)")
+_MOST_ROWS = (1 << 63) - 1
 _BY_NAME = {"__globPaths__": "false", "recursiveFileLookup": "true", "mergeSchema": "false"}
 
 
 class Place(NamedTuple):
-    """A file, and the values added to its rows: the key of its unit or group, its position there, the task that writes them."""
+    """A file, by the path at which Spark reads it, its length, and the values added to its rows: the key of its unit or group, its position
+    there, the task that writes them.
+    """
 
     file: str
-    key: int
+    length: int
+    key: int = 0
     ordinal: int = 0
     task: int = 0
+
+
+class Sources:
+    """The files that a job reads, and the paths at which Spark does."""
+
+    def __init__(self, files: Sequence[FileInfo], paths: Sequence[str]) -> None:
+        self._paths = {file.path: path for file, path in zip(files, paths)}
+        self._by_id = {str(file.file_id): file.path for file in files}
+
+    def place(self, file: FileInfo, key: int = 0, ordinal: int = 0, task: int = 0) -> Place:
+        return Place(self._paths[file.path], file.length, key, ordinal, task)
+
+    def named(self, message: str) -> str:
+        """With the files' own paths."""
+        return _BY_ID.sub(lambda found: self._by_id.get(found[1], found[0]), message)
 
 
 class SqlRows:
@@ -60,16 +85,17 @@ class SqlRows:
     def stage_files(self) -> Any:
         return self.gateway.helper("StageFiles", self.gateway.hadoop_conf)
 
-    def write(self, batch: StageBatch) -> None:
-        """Write all outputs of a batch, which have one form. Raises RowsError if they are not those that were planned."""
+    def write(self, batch: StageBatch, rows: int) -> None:
+        """Write all outputs of a batch, which have one form and so many rows. Raises RowsError if they are not those that were planned."""
         form = batch.first.form
         session = self._session(batch.format, form)
-        schema = self._schema(session, batch.format, form, batch.first.files[0].path)
-        job = _Writer(self, session, batch, schema)
-        if len(batch.units) == 1:
-            job.write_one(batch.units[0])
-        else:
-            job.write_many()
+        with self._sources([file for unit in batch.units for file in unit.files]) as sources:
+            schema = self._schema(session, batch.format, form, batch.first.files[0])
+            job = _Writer(self, session, batch, schema, sources, rows)
+            if len(batch.units) == 1:
+                job.write_one(batch.units[0])
+            else:
+                job.write_many()
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         """`ports.Rows.differences`."""
@@ -80,14 +106,16 @@ class SqlRows:
         session = self._session(format, forms[0])
         for key in _FOR_LARGE_SHUFFLES:
             session.conf.set(key, str(self.gateway.spark.conf.get(key)))
-        return find_differences(self._side(session, format, one), self._side(session, format, other), limit)
+        with self._sources([file for group in (*one, *other) for file in group.counted_files]) as sources:
+            return find_differences(self._side(session, format, one, sources), self._side(session, format, other, sources), limit)
 
-    def _side(self, session: SparkSession, format: str, groups: Sequence[FooterGroup]) -> Side:
+    def _side(self, session: SparkSession, format: str, groups: Sequence[FooterGroup], sources: Sources) -> Side:
         frames = []
         for group in groups:
             if group.rows:
-                paths = list(group.rows)
-                frames.append(self._load(session, format, paths, self._schema(session, format, group.form, paths[0])))
+                files = group.counted_files
+                schema = self._schema(session, format, group.form, files[0])
+                frames.append(self._load(session, format, list(map(sources.place, files)), schema, group.row_count))
         return Side(frames, sum(group.row_count for group in groups))
 
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
@@ -99,24 +127,37 @@ class SqlRows:
             if checks.refusal:
                 reasons.update({units[at]: checks.refusal for at, _ in members})
             elif checks.columns:
-                places = [Place(path, at) for at, group in members for path in group.rows]
-                reasons.update({units[at]: reason for at, reason in self._find_nanoseconds(format, form, checks, places).items()})
+                found = self._find_nanoseconds(format, form, checks, dict(members))
+                reasons.update({units[at]: reason for at, reason in found.items()})
         return reasons
 
-    def _find_nanoseconds(self, format: str, form: Form, checks: NanosecondChecks, places: Sequence[Place]) -> Dict[int, str]:
+    def _find_nanoseconds(self, format: str, form: Form, checks: NanosecondChecks, groups: Mapping[int, FooterGroup]) -> Dict[int, str]:
         session = self._session(format, form)
         # The vectorized reader does not give INT96 as bytes.
         session.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
-        data = self._read_placed(session, format, checks.schema, places)
+        files = [(file, at) for at, group in groups.items() for file in group.counted_files]
         found_any = [F.max(F.expr(check)).alias(f"c{index}") for index, (_, check) in enumerate(checks.columns)]
+        with self._sources([file for file, _ in files]) as sources:
+            places = [sources.place(file, at) for file, at in files]
+            data = self._read_placed(session, format, checks.schema, places, sum(group.row_count for group in groups.values()))
+            rows = data.groupBy(_KEY).agg(*found_any).collect()
         found = {}
-        for row in data.groupBy(_KEY).agg(*found_any).collect():
+        for row in rows:
             guilty = [name for index, (name, _) in enumerate(checks.columns) if row[f"c{index}"]]
             if guilty:
                 found[row[_KEY]] = f"the timestamps of {', '.join(guilty)} have nanoseconds; Spark keeps microseconds"
         return found
 
     # ---- what all jobs share
+
+    @contextmanager
+    def _sources(self, files: Sequence[FileInfo]) -> Iterator[Sources]:
+        """The files of a job, whose errors name their own paths."""
+        sources = Sources(files, json.loads(self.stage_files.exactPaths(json.dumps(list(map(as_asked, files))))))
+        try:
+            yield sources
+        except CALL_ERRORS as error:
+            raise RowsError(sources.named(explain_job_error(error))) from error
 
     def _session(self, format: str, form: Form) -> SparkSession:
         """A copy of the session with the settings of this form; other sessions are not affected."""
@@ -129,29 +170,31 @@ class SqlRows:
             session.conf.set(key, value)
         return session
 
-    def _schema(self, session: SparkSession, format: str, form: Form, path: str) -> StructType:
+    def _schema(self, session: SparkSession, format: str, form: Form, file: FileInfo) -> StructType:
         """The schema that Spark reads from one file of the form, plus the field ids that it would drop."""
         why = refuse_as_rows(form)
         if why:
             raise RowsError(why)
-        schema = self._read_schema(session, format, path)
+        schema = self._read_schema(session, format, file)
         clash = [field.name for field in schema.fields if field.name.lower().startswith(_UNIT)]
         if clash:
             raise RowsError(f"the column {clash[0]} has a name that Hivekeeper itself uses")
         return _with_field_ids(schema, parse_parquet(form.schema)) if format == PARQUET else schema
 
-    def _read_schema(self, session: SparkSession, format: str, path: str) -> StructType:
-        """The schema that Spark reads from one file. The file may have changed since its footer was judged, and both Spark and PySpark run
+    def _read_schema(self, session: SparkSession, format: str, file: FileInfo) -> StructType:
+        """The schema that Spark makes of one file's footer. Another file may be there since it was judged, and both Spark and PySpark run
         what a user-defined type in it names: Spark is given the very footer that was checked, and Python a schema without such types.
         """
-        reader = self._reader(session, format)
-        if format == PARQUET:
-            parquet = self.gateway.jvm.org.apache.spark.sql.execution.datasources.parquet
-            converter = parquet.ParquetToSparkSchemaConverter(session._jsparkSession.sessionState().conf())
-            footer = self._row_schema.footer(path)
-            reader = reader.schema(parquet.ParquetFileFormat.readSchemaFromFooter(footer, converter))
-        data = reader.load(self.gateway.strings([path]))
-        return StructType.fromJson(json.loads(self._row_schema.requireBuiltIn(data.schema().json())))
+        asked, sources = json.dumps(as_asked(file)), self.gateway.jvm.org.apache.spark.sql.execution.datasources
+        try:
+            if format == PARQUET:
+                converter = sources.parquet.ParquetToSparkSchemaConverter(session._jsparkSession.sessionState().conf())
+                schema = sources.parquet.ParquetFileFormat.readSchemaFromFooter(self._row_schema.footer(asked), converter)
+            else:
+                schema = sources.orc.OrcUtils.toCatalystSchema(self._row_schema.orcType(asked))
+            return StructType.fromJson(json.loads(self._row_schema.requireBuiltIn(schema.json())))
+        except CALL_ERRORS as error:
+            raise RowsError(f"{file.path}: {explain_job_error(error)}") from error
 
     @cached_property
     def _row_schema(self) -> Any:
@@ -164,13 +207,21 @@ class SqlRows:
             reader = reader.option(key, value)
         return reader
 
-    def _load(self, session: SparkSession, format: str, paths: Sequence[str], schema: Union[StructType, str]) -> DataFrame:
+    def _load(
+        self, session: SparkSession, format: str, places: Sequence[Place], schema: Union[StructType, str], row_count: int
+    ) -> DataFrame:
+        """The rows of files, which have no more than so many together: a task that reads more fails."""
         ddl_or_json = schema if isinstance(schema, str) else session._jsparkSession.parseDataType(schema.json())
-        return DataFrame(self._reader(session, format).schema(ddl_or_json).load(self.gateway.strings(paths)), session)
+        read = self._reader(session, format).schema(ddl_or_json).load(self.gateway.strings([place.file for place in places]))
+        listed = read.queryExecution().analyzed().relation().location().allFiles()
+        self.stage_files.requireListed(listed, json.dumps({place.file: place.length for place in places}))
+        return DataFrame(read, session).where(_no_more_than(row_count))
 
-    def _read_placed(self, session: SparkSession, format: str, schema: Union[StructType, str], places: Sequence[Place]) -> DataFrame:
+    def _read_placed(
+        self, session: SparkSession, format: str, schema: Union[StructType, str], places: Sequence[Place], row_count: int
+    ) -> DataFrame:
         """The rows of many files, each with the key, ordinal and task of its file. A row of an unknown file fails the job."""
-        data = self._load(session, format, [place.file for place in places], schema)
+        data = self._load(session, format, places, schema, row_count)
         data = data.select(
             "*",
             F.input_file_name().alias(_FILE),
@@ -192,8 +243,11 @@ class SqlRows:
 class _Writer:
     """The jobs that write one batch."""
 
-    def __init__(self, rows: SqlRows, session: SparkSession, batch: StageBatch, schema: StructType) -> None:
+    def __init__(
+        self, rows: SqlRows, session: SparkSession, batch: StageBatch, schema: StructType, sources: Sources, row_count: int
+    ) -> None:
         self.rows, self.session, self.batch, self.schema = rows, session, batch, schema
+        self.sources, self.row_count = sources, row_count
         self.sort_columns = _find_columns(batch.sort_columns, schema)
         self.writes = 0
 
@@ -207,14 +261,18 @@ class _Writer:
         self._complete()
 
     def _read(self, output: StageOutput) -> DataFrame:
-        paths = [file.path for file in output.files]
-        data = self.rows._load(self.session, self.batch.format, paths, self.schema).coalesce(1)
+        data = self._load(output.files).coalesce(1)
         return data.sortWithinPartitions(*map(_column, self.sort_columns)) if self.sort_columns else data
+
+    def _load(self, files: Sequence[FileInfo]) -> DataFrame:
+        # One output's files cannot have more rows than all.
+        places = list(map(self.sources.place, files))
+        return self.rows._load(self.session, self.batch.format, places, self.schema, self.row_count)
 
     def write_many(self) -> None:
         """Write many units in one job. Each output file is one task of the shuffle, which keeps the order of files and rows."""
         places = self._places()
-        data = self.rows._read_placed(self.session, self.batch.format, self.schema, places)
+        data = self.rows._read_placed(self.session, self.batch.format, self.schema, places, self.row_count)
         tasks = sum(len(unit.outputs) for unit in self.batch.units)
         order = list(map(_column, self.sort_columns)) or [F.col(name) for name in (_ORDINAL, _BLOCK, _ROW)]
         data = data.withColumnRenamed(_KEY, _UNIT).repartition(tasks, F.col(_TASK)).sortWithinPartitions(F.col(_UNIT), *order)
@@ -226,7 +284,7 @@ class _Writer:
         places: List[Place] = []
         for unit in self.batch.units:
             of_unit = [(file, key) for output, key in zip(unit.outputs, keys) for file in output.files]
-            places += [Place(file.path, unit.number, ordinal, key) for ordinal, (file, key) in enumerate(of_unit)]
+            places += [self.sources.place(file, unit.number, ordinal, key) for ordinal, (file, key) in enumerate(of_unit)]
         return places
 
     def _write(self, data: DataFrame, target: str, unit: Optional[StageUnit] = None) -> None:
@@ -256,7 +314,7 @@ class _Writer:
             raise RowsError(f"the stage holds more than its units: {', '.join(sorted(found))}")
 
     def _write_empty(self, unit: StageUnit) -> None:
-        empty = self.rows._load(self.session, self.batch.format, [unit.files[0].path], self.schema).where("false").coalesce(1)
+        empty = self._load(unit.files[:1]).where("false").coalesce(1)
         self._write(empty, self._directory(unit), unit)
 
 
@@ -270,6 +328,15 @@ def _find_columns(wanted: Sequence[str], schema: StructType) -> List[str]:
             raise RowsError(f"the files have {len(matches) or 'no'} columns {name} to sort by")
         found += matches
     return found
+
+
+def _no_more_than(row_count: int) -> Any:
+    """True for each row, and an error at the first one beyond so many of a task. A file may claim billions of rows in a few bytes, and
+    nothing else ends a job that reads them. Spark neither drops a filter that is not deterministic nor moves it to another place.
+    """
+    before = "monotonically_increasing_id() - shiftleft(CAST(spark_partition_id() AS BIGINT), 33)"
+    text = literal(f"more rows were read than the {row_count} in the files' footers")
+    return F.expr(f"IF({before} < {min(row_count, _MOST_ROWS)}L, TRUE, CAST(raise_error({text}) AS BOOLEAN))")
 
 
 def _column(name: str) -> Any:

@@ -20,7 +20,7 @@ from hivekeeper.runlog.entries import LogEntry
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, RunPlan, is_recordable
-from hivekeeper.steps import backup_tables, identity, run_directory, table_log
+from hivekeeper.steps import backup_tables, identity, left_behind, run_directory, table_log
 from hivekeeper.steps.attributes import read_attributes
 from hivekeeper.steps.left_away import refuse_at_former_places
 from hivekeeper.steps.observe import observe_table
@@ -41,7 +41,7 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
         settle_unfit(cluster, table, context.run, settings)
         return per_table.refused(table, observed.reason, observed)
     if not observed.has_control:
-        identity.refuse_left_behind(cluster, observed.table, settings.trusted_owners)
+        left_behind.refuse_left_behind(cluster, observed.table, settings.trusted_owners)
         if _is_away(cluster, observed):
             return TableOutcome(table.full_name)
     with hold_settled(cluster, observed.table, observed.control, context.run, settings) as lock:

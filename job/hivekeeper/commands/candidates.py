@@ -15,6 +15,7 @@ from hivekeeper.model import Attributes, Block, FileInfo, Ties, UnitFooters
 from hivekeeper.names import RunId
 from hivekeeper.plan import analysis, compaction, eligibility, exchange_choice, joining, listings, sizing
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
+from hivekeeper.plan.capacity import RoomForValues
 from hivekeeper.plan.compaction import Candidate, Rewrite
 from hivekeeper.plan.exchange_choice import Choice, Facts, Mix
 from hivekeeper.ports import Cluster, NotPossible
@@ -61,8 +62,8 @@ class Places:
 
 @dataclass
 class Reader:
-    """Reads the units of one table for one run. `leave_out`: files that must not be joined. `most_row_groups`: so many are told, none of
-    files that are joined.
+    """Reads the units of one table for one run. `leave_out`: files that must not be joined. `room_for_values`: what the candidates take.
+    `most_row_groups`: so many are told, none of files that are joined.
 
     It remembers why files cannot be joined. A unit that is to be rewritten as a whole instead needs more room, so it is given back, and
     comes a second time.
@@ -74,6 +75,7 @@ class Reader:
     settings: Settings
     run: RunId
     leave_out: LeaveOut
+    room_for_values: RoomForValues
     most_row_groups: int = 0
     _obstacles: Dict[str, Reason] = field(default_factory=dict, init=False)
     # Why no file of the table can be joined, and whether that was asked.
@@ -100,7 +102,8 @@ class Reader:
         by_exchange: Dict[Optional[str], List[UnitAnalysis]] = {JOINED: [], AT_ONCE: [], None: []}
         for unit in units:
             by_exchange[choices[unit.name].exchange].append(unit)
-        candidates, back = self._join(by_exchange[JOINED], places, choices)
+        joined, back = self._join(by_exchange[JOINED], places, choices)
+        candidates = [self._limit(candidate) for candidate in joined]
         back += [self._take_whole(unit) for unit in by_exchange[AT_ONCE] if unit.joined]
         candidates += self._read([unit for unit in by_exchange[AT_ONCE] if not unit.joined], places, choices)
         return candidates + [_of_neither(unit, choices[unit.name]) for unit in by_exchange[None]], back
@@ -270,12 +273,18 @@ class Reader:
         read = rows.footers(rewrite.format, files, by_identity=rewrite.is_copied, most_row_groups=self.most_row_groups)
         self.most_row_groups -= sum(found.row_group_count for found in read.values())
         footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}
-        single = {name: found.groups[0] for name, found in footers.items() if len(found.groups) == 1 and not found.unreadable}
-        hazards = {} if rewrite.is_copied else rows.hazards(rewrite.format, single)
         whys = {unit.name: choices[unit.name].why if self.is_open else None for unit in units}
-        return [
-            Candidate(unit, footers[unit.name], places.attributes[unit.name], hazards.get(unit.name), why=whys[unit.name]) for unit in units
-        ]
+        found = [self._limit(Candidate(unit, footers[unit.name], places.attributes[unit.name], why=whys[unit.name])) for unit in units]
+        if rewrite.is_copied:
+            return found
+        # Only where there is room for the values: Spark reads them.
+        single = {one.analysis.name: one.footers.groups[0] for one in found if one.unfit is None and one.footers.is_of_one_form}
+        hazards = rows.hazards(rewrite.format, single)
+        return [replace(one, hazard=hazards.get(one.analysis.name)) for one in found]
+
+    def _limit(self, candidate: Candidate) -> Candidate:
+        """It takes the room that its values need."""
+        return self.room_for_values.take(candidate) if compaction.is_fit(candidate, self.rewrite) else candidate
 
 
 def _without_blocks(error: NotPossible) -> Reason:

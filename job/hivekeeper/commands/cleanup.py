@@ -38,13 +38,13 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, MOST_UNITS, BackupPlace, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_log
 from hivekeeper.steps.census import Census
-from hivekeeper.steps.grounds import Directories, Grounds
+from hivekeeper.steps.grounds import Answer, CreatedAgain, Directories, Grounds
+from hivekeeper.steps.namenode_time import ask_before_run
 from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.timing import Step, timed
 
 log = logging.getLogger(__name__)
 
-CREATED_AGAIN = Reason(Code.TABLE_CREATED_AGAIN, "it was dropped and created again meanwhile", "run cleanup again")
 BY_HAND = "find out what became of that table; nothing of it is discarded as long as that is not certain"
 
 
@@ -102,32 +102,19 @@ def judge(
     """The table that is here by now, a verdict for each backup, and the grounds on which they go; without one that may go, the metastore is
     not asked.
 
-    What goes may go by the NameNode's clock, too: a machine's may be days ahead, or behind. It can be asked with the `lock`.
-
     Raises Refused if another table has files here, or there is none any more; and Stopped.
     """
     retention.refuse_contradiction(settings, table.full_name)
-    times_ms = [cluster.clock.now_ms()]
-    verdicts = _judge_at(table, history, settings, census, times_ms)
-    if not all(verdict.keep for verdict in verdicts):
-        times_ms += [run_directory.ask_time(cluster, control) + MOST_CLOCK_DIFFERENCE_MS] if lock else []
-        verdicts = _judge_at(table, history, settings, census, times_ms, store.written_times(cluster, control))
-    former = {effect.table_id for verdict in verdicts for effect in verdict.going} - {table_id(table)}
-    # Also the former names of this table: its backup tables have them.
-    known = rules.names_of(rules.ids_of(store.read_history(cluster, control))) if census and former else frozenset()
-    grounds = Grounds(cluster.clock, control, partial(_ask_grounds, cluster, table, control, former, known, census))
+    verdicts = _judge_by_rules(cluster, table, control, history, settings, census, lock)
+    grounds = _find_grounds(cluster, table, control, verdicts, census)
     if all(verdict.keep for verdict in verdicts):
         return table, verdicts, grounds
     # A pause, settling, and the wait for the lock take their time: the metastore is asked after them.
     per_table.require_time(cluster, table)
-    try:
-        found = grounds.directories()
-    except Refused as refused:
-        if refused.reason.code is not CREATED_AGAIN.code:
-            raise
-        # All of it is a former table's by now, and the new one has just been created.
-        now = read_again(cluster, table)
-        return now, retention.keep_former(history, verdicts, _why_keep_former(now, history, settings, None, min(times_ms))), grounds
+    found = grounds.ask()
+    if isinstance(found, CreatedAgain):
+        # The new one has just been created: also with a census, nothing of the former one goes.
+        return found.table, retention.keep_former(history, verdicts, _why_former(found.table, history)), grounds
     refuse_where_it_was(cluster, table, found.lives.values(), settings)
     return table, keep_beyond(table, history, retention.keep_shown(history, verdicts, control, found.all)), grounds
 
@@ -147,6 +134,27 @@ def keep_beyond(table: Table, history: History, verdicts: Sequence[Verdict]) -> 
     return found
 
 
+def _judge_by_rules(
+    cluster: Cluster,
+    table: Table,
+    control: ControlPaths,
+    history: History,
+    settings: Settings,
+    census: Optional[Census],
+    lock: Optional[Lock],
+) -> Tuple[Verdict, ...]:
+    """The verdicts before the metastore is asked where partitions are.
+
+    What goes may go by the NameNode's clock, too: a machine's may be days ahead, or behind. It can be asked with the `lock`.
+    """
+    now_ms = cluster.clock.now_ms()
+    verdicts = _judge_at(table, history, settings, census, [now_ms])
+    if all(verdict.keep for verdict in verdicts):
+        return verdicts
+    told_ms = [ask_before_run(cluster.files, control) + MOST_CLOCK_DIFFERENCE_MS] if lock else []
+    return _judge_at(table, history, settings, census, [now_ms, *told_ms], store.written_times(cluster, control))
+
+
 def _judge_at(
     table: Table,
     history: History,
@@ -155,21 +163,28 @@ def _judge_at(
     times_ms: Sequence[int],
     written_ms: Mapping[int, int] = retention.NOT_ASKED,
 ) -> Tuple[Verdict, ...]:
-    """The verdicts before the metastore is asked where partitions are; the times are those of `retention.judge_backups`."""
+    """The verdicts at these times, which are those of `retention.judge_backups`."""
     verdicts = retention.judge_backups(history, settings, *times_ms, written_ms=written_ms)
     return retention.keep_former(history, verdicts, _why_keep_former(table, history, settings, census, min(times_ms)))
 
 
+def _find_grounds(cluster: Cluster, table: Table, control: ControlPaths, verdicts: Iterable[Verdict], census: Optional[Census]) -> Grounds:
+    """On which what these verdicts let go may go."""
+    former = {effect.table_id for verdict in verdicts for effect in verdict.going} - {table_id(table)}
+    # Also the former names of this table: its backup tables have them.
+    known = rules.names_of(rules.ids_of(store.read_history(cluster, control))) if census and former else frozenset()
+    return Grounds(cluster.clock, control, partial(_ask_grounds, cluster, table, control, former, known, census))
+
+
 def _ask_grounds(
     cluster: Cluster, table: Table, control: ControlPaths, former: Collection[str], known: Iterable[str], census: Optional[Census]
-) -> Directories:
-    """Raises Refused if the table is not the same any more, or none of them is to be moved; and if one of the `former` tables, by their
+) -> Answer:
+    """Raises Refused if the table is not there any more, or none of its backups is to be moved; and if one of the `former` tables, by their
     ids, of which old files are to go, may be there. `known`: the names of all tables that the log is about.
     """
     now = read_again(cluster, table)
     if table_id(now) != table_id(table):
-        what = f"{table.full_name}: {CREATED_AGAIN.what}"
-        raise Refused(what, code=CREATED_AGAIN.code, state="nothing more was discarded", next=CREATED_AGAIN.next)
+        return CreatedAgain(now)
     table = replace(now, location=table.location)
     require_own_place(cluster, table, control)
     lives = find_lives(cluster, table)
@@ -183,17 +198,21 @@ def _ask_grounds(
 
 
 def _why_keep_former(table: Table, history: History, settings: Settings, census: Optional[Census], now_ms: int) -> Mapping[str, Reason]:
-    """By its id, why the backups of each other table that lay here stay. Who has the place now decides nothing about them."""
-    former = retention.find_former(history, table_id(table))
-    kept = {one: retention.why_former(one, table.full_name) for one in former}
+    """By its id, why the backups of each other table that lay here stay: all without a `census`, else those that may still be needed."""
+    kept = _why_former(table, history)
     if census is None:
         return kept
     # Old files may be months old when somebody drops the table by mistake.
-    if former and now_ms - table.create_time * 1000 < settings.min_age_ms:
+    if kept and now_ms - table.create_time * 1000 < settings.min_age_ms:
         since = f"{table.full_name}, which lies in its place, was created less than min_age ({write_duration(settings.min_age_ms)}) ago"
-        return {one: Reason(Code.TOO_YOUNG, since) for one in former}
-    found = {one: census.why_perhaps_there([one]) for one in former}
+        return {one: Reason(Code.TOO_YOUNG, since) for one in kept}
+    found = {one: census.why_perhaps_there([one]) for one in kept}
     return {one: replace(kept[one], what=f"{kept[one].what}, and {why}", next=BY_HAND) for one, why in found.items() if why}
+
+
+def _why_former(table: Table, history: History) -> Mapping[str, Reason]:
+    """By its id, why the backups of each other table that lay here stay: who has the place now decides nothing about them."""
+    return {one: retention.why_former(one, table.full_name) for one in retention.find_former(history, table_id(table))}
 
 
 def carry_out(

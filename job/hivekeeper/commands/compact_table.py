@@ -20,7 +20,7 @@ from hivekeeper.model import FileRowGroups, StageBatch, Table
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import analysis, capacity, compaction, eligibility, inside, own_place, retention, settled
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
-from hivekeeper.plan.capacity import Limit
+from hivekeeper.plan.capacity import Limit, RoomForValues
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left, Rewrite
 from hivekeeper.plan.engine import Engine
 from hivekeeper.plan.ownership import is_read_by_group
@@ -69,13 +69,13 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
         if context.dry_run:
-            return _plan_only(cluster, observed, settings, context.run)
+            return _plan_only(context, observed, settings)
         if not analysis.choose(observed.units):
             return TableOutcome(table.full_name, None, _outcomes_left(observed), observed)
         # The lock needs space too. A table with an earlier run is checked after recovery, which may free space.
         refuse_without_room(cluster, observed, settings)
         if is_tied_as_a_whole(cluster, observed, settings, context.run):
-            plan = make_plan(cluster, observed, History(), settings, context.run)
+            plan = make_plan(cluster, observed, History(), settings, context.run, context.room_for_values)
             return TableOutcome(table.full_name, None, _outcomes_left(observed, plan), observed)
     control = control or ControlPaths.of(table.location, table.partitioned)
     with hold_settled(cluster, table, control, context.run, settings) as lock:
@@ -95,13 +95,14 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
         return _compact_held(context, observed, history, settings, lock)
 
 
-def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, run: RunId) -> TableOutcome:
+def _plan_only(context: Context, observed: ObservedTable, settings: Settings) -> TableOutcome:
+    cluster, run = context.cluster, context.run
     if observed.has_control:
         ownership.require_own_records(cluster, observed.table, observed.control, settings.trusted_owners)
     history = store.read_history(cluster, observed.control) if observed.has_control else History()
     history = identity.know_history(cluster, observed.table, history)
     observed = settled.judge_by_log(observed, history, cluster.clock.now_ms())
-    plan = make_plan(cluster, observed, history, settings, run)
+    plan = make_plan(cluster, observed, history, settings, run, context.room_for_values)
     return TableOutcome(observed.table.full_name, run, _outcomes_of_plan(observed, plan), observed)
 
 
@@ -113,7 +114,7 @@ def _compact_held(context: Context, observed: ObservedTable, history: History, s
         # Spark starts while footers are read.
         cluster.rows.warm_up()
     with timed(cluster, Step.PLAN):
-        plan = make_plan(cluster, observed, history, settings, context.run, context.most_row_groups)
+        plan = make_plan(cluster, observed, history, settings, context.run, context.room_for_values, context.most_row_groups)
     if not plan.units:
         left = _outcomes_left(observed, plan)
         return TableOutcome(observed.table.full_name, None, left, observed, row_groups=plan.row_groups)
@@ -124,7 +125,13 @@ def _compact_held(context: Context, observed: ObservedTable, history: History, s
 
 
 def make_plan(
-    cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: RunId, most_row_groups: int = 0
+    cluster: Cluster,
+    observed: ObservedTable,
+    history: History,
+    settings: Settings,
+    run: RunId,
+    room_for_values: RoomForValues,
+    most_row_groups: int = 0,
 ) -> CompactionPlan:
     """Read the footers of the units worth compacting and decide. Reads only. Raises Unusable if none of them can be written.
 
@@ -134,7 +141,8 @@ def make_plan(
     rewrite = Rewrite.of(table, settings, engine)
     joined = find_joined(observed, history)
     waiting = deque(candidates.list_waiting(observed, settings, joined))
-    reader = Reader(cluster, observed, rewrite, settings, run, joined, most_row_groups)
+    room_for_values.begin_table()
+    reader = Reader(cluster, observed, rewrite, settings, run, joined, room_for_values, most_row_groups)
     limits, wish = find_limits(cluster, observed, waiting, history, settings), capacity.limit_by_wish(settings)
     shared, budget = compaction.Shared(), capacity.Budget([*limits, *wish])
     wanted = settings.max_units or len(waiting)
@@ -196,7 +204,7 @@ def is_tied_as_a_whole(cluster: Cluster, observed: ObservedTable, settings: Sett
     if settings.exchange == AT_ONCE:
         return all(len(find_tied(cluster, observed.control, [one.unit for one in some])) == len(some) for some in (chosen[:1], chosen))
     rewrite = Rewrite.of(observed.table, settings, Engine(cluster.spark_version, cluster.time_zone))
-    reader = Reader(cluster, observed, rewrite, settings, run, {})
+    reader = Reader(cluster, observed, rewrite, settings, run, {}, RoomForValues())
     return all(choice.exchange is None for some in (chosen[:1], chosen) for choice in reader.choose(some).values())
 
 
@@ -224,6 +232,8 @@ def carry_out(context: Context, observed: ObservedTable, plan: CompactionPlan, s
     joins = any(unit.join for unit in plan.units)
     lives = [unit.unit for unit in plan.units]
     run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP, settings, group_reads, joins, lives)
+    joined = {unit.name for unit in plan.units if unit.join}
+    run.listed.planned.update((one.live, len(one.snapshot.entries)) for one in observed.units if one.name in joined)
     with run_directory.told_if_taken(run):
         with timed(cluster, Step.RECORD):
             known = _begin(run, plan, settings, context.run_key)
@@ -294,7 +304,7 @@ def swap_batch(
     """Steps 4 to 7 for the proved units of a batch, under Hive's own lock where that works."""
     staged = [unit for unit in batch.units if unit.number in certificates]
     proved = [known.units[unit.number - 1] for unit in staged]
-    rights = attributes.RightsOfLive(run.cluster, list(zip(proved, staged)), plan.attributes)
+    rights = attributes.RightsOfLive(run, list(zip(proved, staged)), plan.attributes)
     fitness = FitnessOfTable(run.cluster, run.table)
 
     def swap_one(unit: PlannedUnit) -> UnitResult:

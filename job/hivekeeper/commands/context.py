@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Callable
 
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.names import RunId
+from hivekeeper.plan.capacity import RoomForValues
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import TableOutcome
 
@@ -23,7 +24,7 @@ class Context:
 
     `confirm` gets the plan for a table and returns whether to go on. `former_tables`: whether a cleanup may also take the old files of
     other tables that lay at a table's place. `most_row_groups`: of so many of each table the command says where they are. `keeps_files`:
-    whether the result has each file.
+    whether the result has each file. `room_for_values`: what all its tables have together.
     """
 
     cluster: Cluster
@@ -37,3 +38,4 @@ class Context:
     former_tables: bool = False
     most_row_groups: int = 0
     keeps_files: bool = False
+    room_for_values: RoomForValues = field(default_factory=RoomForValues, repr=False, compare=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Collection, Dict, List, Optional, Sequence, Tuple
+from typing import Collection, List, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.commands import per_table
@@ -35,14 +35,14 @@ FORGET = "forget"
 
 def forget(context: Context) -> CommandResult:
     """Remove what Hivekeeper keeps of each selected table."""
-    return per_table.run_on_tables(context, FORGET, partial(_forget_table, {}, Census(context.cluster)))
+    return per_table.run_on_tables(context, FORGET, partial(_forget_table, removal.Removed(context.cluster.files), Census(context.cluster)))
 
 
-def _forget_table(removed: Dict[str, List[ControlPaths]], census: Census, context: Context, table: Table) -> TableOutcome:
+def _forget_table(removed: removal.Removed, census: Census, context: Context, table: Table) -> TableOutcome:
     settings = context.settings_for(table.full_name)
     table, control = find_control(context.cluster, table, settings)
     own = control or ControlPaths.of(table.location, table.partitioned)
-    leftovers = removal.find_removed(context.cluster.files, own, removed)
+    leftovers = removed.of(own)
     places = (own.top, own.removed(context.run), *(one.top for one in leftovers))
     cluster = confine(context.cluster, Jail.of_records(table.full_name, *places))
     found: Optional[Forgotten] = None

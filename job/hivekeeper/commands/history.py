@@ -26,7 +26,7 @@ from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.manifests import Extent
 from hivekeeper.runlog.run_files import CLEANUP, absolute
-from hivekeeper.steps import identity
+from hivekeeper.steps import identity, left_behind
 from hivekeeper.steps.observe import TooManyEntries, find_lives, look_at
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ def show_table(context: Context, table: Table, view: View) -> TableOutcome:
     wanted = selection.wanted_names_in(table, context.selection.where)
     history = store.read_history(cluster, control) if control else History()
     name = table.full_name
-    identity.refuse_left_behind(cluster, table, context.settings_for(name).trusted_owners, history)
+    left_behind.refuse_left_behind(cluster, table, context.settings_for(name).trusted_owners, history)
     if files_of is not None:
         if control is None:
             raise per_table.unknown_run(name, files_of)

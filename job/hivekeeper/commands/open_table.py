@@ -17,7 +17,7 @@ from hivekeeper.ports import Cluster, FilesError, Lock, MetastoreUnavailable, No
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.steps import identity, left_away, orphans, ownership, places, run_directory, table_lock
+from hivekeeper.steps import left_away, left_behind, orphans, ownership, places, run_directory, table_lock
 from hivekeeper.steps.observe import find_lives, find_overlap, qualify_table
 from hivekeeper.steps.recover import Settled, settle_runs
 from hivekeeper.steps.table_lock import require_no_file
@@ -40,7 +40,7 @@ def find_control(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Ta
     if cluster.files.look([control.top], 0)[control.top].exists:
         return table, control
     require_no_file(cluster.files, table, control)
-    identity.refuse_left_behind(cluster, table, settings.trusted_owners)
+    left_behind.refuse_left_behind(cluster, table, settings.trusted_owners)
     return table, None
 
 
@@ -118,7 +118,7 @@ def settle_unfit(cluster: Cluster, table: Table, run: RunId, settings: Settings)
         log.info("table=%s step=find-records failed reason=%r", table.log_field, str(error))
         return
     history = store.read_history(cluster, control)
-    identity.refuse_left_behind(cluster, table, settings.trusted_owners, history)
+    left_behind.refuse_left_behind(cluster, table, settings.trusted_owners, history)
     if orphans.find_unfinished(cluster, control, history):
         with hold_settled(cluster, table, control, run, settings):
             pass

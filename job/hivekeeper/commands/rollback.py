@@ -98,7 +98,8 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
     around = Surroundings(context.run, table.location, seen, lambda place: names.join(control.top, place), blocks, history.cut)
     undoing = plan_undoing(chains, units, around)
     discarded = {name: reason for name, reason in _discarded(history, chains).items() if name in undoing.refused}
-    return Undoing(undoing.units, {**refused, **undoing.refused, **discarded})
+    listed = {unit.live: len(seen[unit.live].entries) for unit in undoing.units if unit.join and unit.live in seen}
+    return Undoing(undoing.units, {**refused, **undoing.refused, **discarded}, listed)
 
 
 def _find_blocks(files: Files, seen: Mapping[str, Snapshot], holders: Sequence[Tuple[str, Inside]]) -> Dict[str, Tuple[Block, ...]]:
@@ -168,6 +169,7 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
     settings = context.settings_for(table.full_name)
     joins, lives = any(unit.join for unit in undoing.units), [planned.unit for planned in undoing.units]
     run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK, settings, joins=joins, units=lives)
+    run.listed.planned.update(undoing.listed)
     with run_directory.told_if_taken(run):
         with timed(cluster, Step.RECORD):
             run_directory.write_plan(run, plan)

@@ -33,7 +33,7 @@ from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, VERIFY, BackupPlace, PlannedUnit, absolute
 from hivekeeper.runlog.strict import MOST_LINE
-from hivekeeper.steps import finish, identity, run_directory, table_lock, table_log
+from hivekeeper.steps import finish, identity, left_behind, run_directory, table_lock, table_log
 from hivekeeper.steps.observe import find_units, look_at, refused_if_too_many
 from hivekeeper.steps.timing import Step, timed
 from hivekeeper.steps.verify import COUNT, DIGEST, Compared, Prover
@@ -65,7 +65,7 @@ def verify_table(context: Context, table: Table, against: Optional[RunId], level
     table, control = find_records(cluster, table, context.settings_for(table.full_name))
     history = store.read_history(cluster, control) if control else History()
     if control is None or not history.runs:
-        identity.refuse_left_behind(cluster, table, cluster.trusted_owners, history)
+        left_behind.refuse_left_behind(cluster, table, cluster.trusted_owners, history)
         refuse_left_elsewhere(context, table)
         if against:
             raise per_table.unknown_run(table.full_name, against)

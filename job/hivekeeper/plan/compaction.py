@@ -25,6 +25,7 @@ from hivekeeper.model import (
     Table,
     Unit,
     UnitFooters,
+    expect_values,
 )
 from hivekeeper.names import RunId, RunPaths, UnitNumber
 from hivekeeper.plan import eligibility, fidelity, listings, sizing
@@ -115,6 +116,11 @@ class Candidate:
         return cls(analysis, UnitFooters(), Attributes("", "", 0, 0), unjoined=reason)
 
     @property
+    def bare_values(self) -> int:
+        """How many values its files claim that neither their bytes nor their number cover."""
+        return max(0, self.footers.values - expect_values(self.analysis.files))
+
+    @property
     def is_rowless(self) -> bool:
         was_read = self.unfit is None and self.unjoined is None
         return was_read and not self.footers.groups and not self.footers.unreadable
@@ -143,11 +149,14 @@ class Shared:
 def merge(parts: Sequence[UnitFooters]) -> UnitFooters:
     """The footers of a unit's files that were read in parts; without the facts of columns, whose bounds are texts of unknown order."""
     rows: Dict[Form, Dict[str, int]] = {}
+    files: Dict[Form, List[FileInfo]] = {}
     for group in (group for part in parts for group in part.groups):
         rows.setdefault(group.form, {}).update(group.rows)
-    groups = tuple(FooterGroup(form, of_form, {}) for form, of_form in rows.items())
+        files.setdefault(group.form, []).extend(group.files)
+    groups = tuple(FooterGroup(form, of_form, {}, tuple(files[form])) for form, of_form in rows.items())
     row_groups = tuple(one for part in parts for one in part.row_groups)
-    return UnitFooters(groups, tuple(one for part in parts for one in part.unreadable), row_groups)
+    values = sum(part.values for part in parts)
+    return UnitFooters(groups, tuple(one for part in parts for one in part.unreadable), row_groups, values)
 
 
 def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
@@ -246,7 +255,7 @@ def plan_compaction(
         for candidate in members:
             number = UnitNumber(len(units) + 1)
             units.append(_plan_unit(number, candidate))
-            stage_units.append(StageUnit(number, plan_outputs(candidate, rewrite)))
+            stage_units.append(StageUnit(number, plan_outputs(candidate, rewrite), candidate.bare_values))
             sources[number], attributes[number] = candidate.footers.groups, candidate.attributes
             if candidate.why is not None:
                 whys[number] = candidate.why

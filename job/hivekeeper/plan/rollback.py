@@ -106,10 +106,13 @@ def newest_run(stacks: Mapping[str, Stack]) -> Optional[RunId]:
 
 @dataclass(frozen=True)
 class Undoing:
-    """The plan of a rollback. `units` are steps in order, several per unit if needed; `refused` is by partition."""
+    """The plan of a rollback. `units` are steps in order, several per unit if needed; `refused` is by partition. `listed`: how many entries
+    the directories have in which joined files are.
+    """
 
     units: Tuple[PlannedUnit, ...]
     refused: Mapping[str, Reason]
+    listed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from hivekeeper.report.command_text import plural
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome, count_units
 
 MOST_LISTED = 20
+# Of one name in a table, which makes all lines as wide.
+MOST_COLUMNS = 300
 HISTOGRAM_BOUNDS = (4 * 2**10, 64 * 2**10, 2**20, 16 * 2**20, 64 * 2**20, 128 * 2**20)
 
 
@@ -180,7 +182,7 @@ def _unit_table(observed: ObservedTable) -> str:
 
 def _unit_row(unit: UnitAnalysis) -> List[str]:
     return [
-        unit.name or "(whole table)",
+        text.shorten_text(unit.name, MOST_COLUMNS) or "(whole table)",
         unit.status.text,
         text.count_text(unit.sizes.files),
         text.count_text(unit.target_files),

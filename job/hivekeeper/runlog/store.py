@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Collection, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Collection, Container, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation, Refused
@@ -18,7 +18,7 @@ from hivekeeper.ports import Cluster, Files, NoPermission, SourceMissing, Source
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import checkpoint, orphan_mark, run_files, strict
 from hivekeeper.runlog.checkpoint import Checkpoint
-from hivekeeper.runlog.entries import longest_line, longest_unit
+from hivekeeper.runlog.entries import longest_entry, longest_line, longest_unit
 from hivekeeper.runlog.entry_reader import read_entry
 from hivekeeper.runlog.expiry import count_expired
 from hivekeeper.runlog.history import History, LoggedRun, UnitKey, reconcile
@@ -403,19 +403,53 @@ def read_mark(cluster: Cluster, control: ControlPaths) -> Optional[Tuple[OrphanM
         return None
 
 
-def why_not_readable(paths: RunPaths, plan: RunPlan, created_ms: int, entry_bytes: int) -> str:
+class RecordSize(NamedTuple):
+    """How large the records of a run are: the units and files of its plan, and its bytes; the bytes of its log entry at most, and the
+    characters of the longest line in that.
+    """
+
+    units: int
+    files: int
+    plan_bytes: int
+    entry_bytes: int
+    line: int
+
+    def plus(self, more: RecordSize) -> RecordSize:
+        return RecordSize(*map(sum, zip(self, more)))
+
+    @property
+    def why_too_large(self) -> str:
+        """Which limit they exceed, beyond which no command would read them again; "" if none."""
+        limits = (
+            (self.plan_bytes, MOST_RECORD_BYTES, "its plan would have more than {} bytes"),
+            (self.entry_bytes, MOST_ENTRY_BYTES, "its log entry could have more than {} bytes"),
+            (self.line, strict.MOST_LINE, "its log entry could have a line of more than {} characters"),
+            (self.units, run_files.MOST_UNITS, "its plan would have more than {} units"),
+            (self.files, run_files.MOST_FILES, "its plan would have more than {} files"),
+        )
+        return next((what.format(most) for size, most, what in limits if size > most), "")
+
+
+def why_not_readable(paths: RunPaths, plan: RunPlan, created_ms: int) -> str:
     """Why the plan or the log entry of this run could not be read back; "" if they can. Called before anything is changed."""
-    if sum(map(_bytes_of, plan_pieces(plan, created_ms))) > MOST_RECORD_BYTES:
-        return f"its plan would have more than {MOST_RECORD_BYTES} bytes"
-    if entry_bytes > MOST_ENTRY_BYTES:
-        return f"its log entry could have more than {MOST_ENTRY_BYTES} bytes"
-    if longest_line(plan.units) > strict.MOST_LINE:
-        return f"its log entry could have a line of more than {strict.MOST_LINE} characters"
+    size = RecordSize(
+        units=len(plan.units),
+        files=sum(map(_files_of, plan.units)),
+        plan_bytes=sum(map(_bytes_of, plan_pieces(plan, created_ms))),
+        entry_bytes=longest_entry(plan),
+        line=longest_line(plan.units),
+    )
+    if size.why_too_large:
+        return size.why_too_large
     try:
         check_plan(plan, created_ms, paths.plan, run_of(names.base(paths.top)))
         return ""
     except UnreadableRecord as error:
         return str(error)
+
+
+def _files_of(unit: PlannedUnit) -> int:
+    return len(unit.manifest) + len(unit.expected)
 
 
 def _bytes_of(text: str) -> int:
@@ -427,29 +461,31 @@ _SPARE_BYTES = 10_000
 
 
 class PlanRoom:
-    """What why_not_readable allows in one run: units are taken as long as they fit. `plan` has none yet, and perhaps no run."""
+    """What the limits of `RecordSize` allow in one run: units are taken as long as they fit. `plan` has none yet, and perhaps no run."""
 
     def __init__(self, plan: RunPlan) -> None:
         self._root = plan.table.location
-        self._used: Tuple[int, ...] = (0, 0, _SPARE_BYTES + sum(map(_bytes_of, plan_pieces(plan, 0))), 0, longest_line(()))
+        first_line = _SPARE_BYTES + sum(map(_bytes_of, plan_pieces(plan, 0)))
+        self._taken = RecordSize(units=0, files=0, plan_bytes=first_line, entry_bytes=0, line=longest_line(()))
 
     def take(self, units: Sequence[PlannedUnit]) -> bool:
         """Whether there is room for all of them; if not, none is taken."""
-        used = self._used
+        size = self._taken
         for unit in units:
-            needed = (
-                1,
-                len(unit.manifest) + len(unit.expected),
-                _bytes_of(unit_piece(unit, self._root)),
-                longest_unit(unit),
-                longest_line([unit]) - longest_line(()),
-            )
-            used = tuple(map(sum, zip(used, needed)))
-        most = (run_files.MOST_UNITS, run_files.MOST_FILES, MOST_RECORD_BYTES, MOST_ENTRY_BYTES, strict.MOST_LINE)
-        fits = all(one <= limit for one, limit in zip(used, most))
-        if fits:
-            self._used = used
-        return fits
+            size = size.plus(self._size_of(unit))
+        if size.why_too_large:
+            return False
+        self._taken = size
+        return True
+
+    def _size_of(self, unit: PlannedUnit) -> RecordSize:
+        return RecordSize(
+            units=1,
+            files=_files_of(unit),
+            plan_bytes=_bytes_of(unit_piece(unit, self._root)),
+            entry_bytes=longest_unit(unit),
+            line=longest_line([unit]) - longest_line(()),
+        )
 
 
 def read_certificates(cluster: Cluster, paths: RunPaths, plan: RunPlan) -> Dict[int, Certificate]:

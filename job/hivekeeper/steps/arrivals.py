@@ -24,12 +24,12 @@ from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.exchange import CarriedOver
 from hivekeeper.steps.late_directories import are_copies
-from hivekeeper.steps.leftovers import look_inside
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
 
-# Each costs two calls or one, without a pause, and anyone who may write to the table may have made a million.
+# In all units of a run together, of what is looked at to be moved. Each costs two calls or one, without a pause, and anyone who may write
+# to the table may have made a million, or may move one tree from unit to unit.
 MOST_LIFTED_DIRECTORIES, MOST_LIFTED = 10_000, 100_000
 # That are tried for a file.
 MOST_NAMES = 8
@@ -108,7 +108,7 @@ class StillLive:
         """One look serves for as many files as it takes calls."""
         if not self._sure_of:
             live = self._unit.live
-            present = self._run.files.look([live], self._run.most_listed([self._unit]))[live].entries
+            present = self._run.look([self._unit], [live])[live].entries
             if why_too_many(self._run, self._unit, len(present)) or not manifests.holds(self._expected, present):
                 return False
             # The listing is that of the directory wherever it is: in the trash, or below another partition's name.
@@ -189,18 +189,20 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> 
     while waiting:
         source, target, target_id = waiting.pop()
         merged.append(source.path)
-        seen = run.files.look([source.path], MOST_LIFTED + 1)[source.path]
+        room = max(0, MOST_LIFTED - run.moved_up.number)
+        seen = run.files.look([source.path], room + 1)[source.path]
         if seen.file_id != source.file_id:
             # Its rights are not those that are compared.
             return f"another directory came to {source.path}"
         entries = seen.entries
-        if run.moved_up.number + len(entries) > MOST_LIFTED or len(merged) > MOST_LIFTED_DIRECTORIES:
+        run.moved_up.number += len(entries)
+        if len(entries) > room or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
         with run.files.anchored({source.path: source.file_id, target: target_id}):
             open_ones = _leave_out_closed(run.files, source, entries, target)
             if len(open_ones) < len(entries):
                 why = f"more users could reach its files than may list {source.path}"
-            taken = _move_entries(run, open_ones, target, still)
+            taken = _move_entries(run.files, open_ones, target, still)
         if taken is None:
             return "somebody has overwritten live"
         same = [(entry, inner) for entry, inner in taken if inner.is_dir and inner.owner == entry.owner]
@@ -228,7 +230,7 @@ def _leave_out_closed(files: Files, source: FileInfo, entries: Sequence[FileInfo
 
 
 def _move_entries(
-    run: Run, entries: Sequence[FileInfo], target: str, still: Optional[StillLive]
+    files: Files, entries: Sequence[FileInfo], target: str, still: Optional[StillLive]
 ) -> Optional[Sequence[Tuple[FileInfo, FileInfo]]]:
     """Move entries into a directory; returns the directories whose names are taken there, with what has these. None if live was
     overwritten.
@@ -237,15 +239,14 @@ def _move_entries(
     for entry in entries:
         if still is not None and not still.holds():
             return None
-        run.moved_up.number += 1
         if not entry.is_dir:
-            move_file(run.files, entry.path, target)
+            move_file(files, entry.path, target)
             continue
         inner = names.join(target, entry.name)
         try:
-            run.files.rename_exact(entry.path, inner)
+            files.rename_exact(entry.path, inner)
         except TargetExists:
-            found = run.files.stat(inner)
+            found = files.stat(inner)
             if found is None:
                 # It has gone since.
                 raise SourceMissing(inner) from None
@@ -255,12 +256,12 @@ def _move_entries(
 
 def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, known: Iterable[Found]) -> Tuple[Tuple[FileInfo, ...], int]:
     """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries, and
-    how many files and directories it was. Of the entries, no more than `most` are listed. `known`: files that the unit has had;
-    a directory of copies of these, or of live's, is no committer's.
+    how many files and directories were looked at for that. Of the entries, no more than `most` are listed. `known`: files that the unit has
+    had; a directory of copies of these, or of live's, is no committer's.
 
     Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that.
     """
-    nested = _find_liftable(files, live, listings.find_committed(seen), room, (*known, *seen.entries))
+    nested, looked_at = _find_liftable(files, live, listings.find_committed(seen), room, (*known, *seen.entries))
     with files.anchored({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
         for directory, inside in nested.items():
             # Nothing may be moved out of it perhaps: it stays.
@@ -269,20 +270,26 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, k
                     move_file(files, entry.path, live)
                 files.remove_empty(directory)
     entries = files.look([live], most)[live].entries if nested else seen.entries
-    return entries, sum(1 + len(inside) for inside in nested.values())
+    return entries, looked_at
 
 
 def _find_liftable(
     files: Files, live: str, committed: Sequence[FileInfo], room: int, had: Sequence[Found]
-) -> Mapping[str, Tuple[FileInfo, ...]]:
-    """The files in those directories that a committer may have left, by directory. None of another one, of which the rights were not
-    looked at, that somebody has put in its place since.
+) -> Tuple[Mapping[str, Tuple[FileInfo, ...]], int]:
+    """The files in those directories that a committer may have left, by directory, and how much was looked at. None of another one, of
+    which the rights were not looked at, that somebody has put in its place since. Nothing deeper is looked at: no committer leaves that.
     """
     own = files.stat(live) if committed and room > 0 else None
     known = {entry.path: entry.file_id for entry in committed if own is not None and listings.is_as_open(entry, own)}
-    seen = look_inside(files, list(known), MOST_LIFTED_DIRECTORIES, room)
-    if not seen.keys() >= known.keys():
-        return {}
+    if not known or len(known) > MOST_LIFTED_DIRECTORIES:
+        return {}, 0
+    try:
+        seen = files.look(list(known), room + 1)
+    except NoPermission:
+        return {}, len(known)
+    entries = sum(len(one.entries) for one in seen.values())
+    if entries > room:
+        return {}, len(known) + entries
     same = [place for place, file_id in known.items() if seen[place].file_id == file_id]
     whole = (place for place in same if not are_copies(seen[place].entries, had) and listings.holds_only_data(seen[place]))
-    return {place: seen[place].entries for place in whole}
+    return {place: seen[place].entries for place in whole}, len(known) + entries

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
 from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, Snapshot, StageUnit
 from hivekeeper.names import UnitNumber
 from hivekeeper.plan import file_rights
-from hivekeeper.ports import Cluster, Files, NoPermission, SourceMissing
+from hivekeeper.ports import Files, NoPermission, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import PlannedUnit
+from hivekeeper.steps.checks import LISTED_ENOUGH
 from hivekeeper.steps.fitness import MOST_AGE_MS
 from hivekeeper.steps.observe import TooManyEntries, ask_where_allowed, look_at
+from hivekeeper.steps.run_directory import Run
+from hivekeeper.steps.whereabouts import usable_until
 
 log = logging.getLogger(__name__)
 
@@ -31,9 +34,7 @@ MORE_XATTRS = Reason(
 RIGHTS_AT_ONCE = 200
 # For so many units one answer serves.
 UNITS_AT_ONCE = 50
-CROWDED = Reason(
-    Code.CHANGED_MEANWHILE, "so many files came to it, or to partitions that were looked at with it, that their rights were not looked at"
-)
+CROWDED = Reason(Code.CHANGED_MEANWHILE, "so many files came to it that their rights were not looked at")
 RIGHTS_CHANGED = Reason(Code.CHANGED_MEANWHILE, "the rights of its directory, or of files in it, were changed")
 
 
@@ -157,32 +158,48 @@ class RightsOfLive:
     `units` are exchanged in this order; `wanted` are the attributes of their copies.
     """
 
-    def __init__(self, cluster: Cluster, units: Sequence[Tuple[PlannedUnit, StageUnit]], wanted: Mapping[UnitNumber, Attributes]) -> None:
-        self._files, self._clock, self._most = cluster.files, cluster.clock, cluster.most_listed
-        self._units, self._wanted = units, wanted
+    def __init__(self, run: Run, units: Sequence[Tuple[PlannedUnit, StageUnit]], wanted: Mapping[UnitNumber, Attributes]) -> None:
+        self._run, self._units, self._wanted = run, units, wanted
         self._why: Dict[UnitNumber, Optional[Reason]] = {}
-        self._asked_ms = 0.0
+        self._until_ms = 0.0
+        # Units that are asked about one by one: too many files came to one that was to be looked at with them.
+        self._alone: Set[UnitNumber] = set()
 
     def why_changed(self, number: UnitNumber) -> Optional[Reason]:
-        """Why a unit must not be exchanged, by an answer that is at most some seconds old."""
-        if number not in self._why or self._clock.monotonic_ms() - self._asked_ms > MOST_AGE_MS:
+        """Why a unit must not be exchanged, by an answer that is at most some seconds old, or as old as it took."""
+        clock = self._run.cluster.clock
+        if number not in self._why or clock.monotonic_ms() > self._until_ms:
+            if self._run.has_listed_enough:
+                return LISTED_ENOUGH
             start = next(index for index, (unit, _) in enumerate(self._units) if unit.number == number)
-            self._asked_ms = self._clock.monotonic_ms()
-            self._why = self._ask(self._units[start : start + UNITS_AT_ONCE])
+            began_ms = clock.monotonic_ms()
+            self._why = self._ask_from(start)
+            self._until_ms = usable_until(clock, began_ms, MOST_AGE_MS)
         return self._why[number]
 
-    def _ask(self, some: Sequence[Tuple[PlannedUnit, StageUnit]]) -> Dict[UnitNumber, Optional[Reason]]:
-        """Also where a directory is closed to this user by now."""
+    def _ask_from(self, start: int) -> Dict[UnitNumber, Optional[Reason]]:
+        """Of some units as many entries as their plan lets expect; of the first one alone as many as a unit may have."""
+        some = self._units[start : start + UNITS_AT_ONCE]
+        first, units = some[:1], [unit for unit, _ in some]
+        if units[0].number not in self._alone:
+            try:
+                return self._ask(some, min(self._run.most_expected(units), self._run.most_listed(units)))
+            except TooManyEntries:
+                self._alone.update(unit.number for unit in units)
         try:
-            found, denied = ask_where_allowed(self._compare, some)
+            return self._ask(first, self._run.most_listed(units[:1]))
         except TooManyEntries:
-            return {unit.number: CROWDED for unit, _ in some}
+            return {units[0].number: CROWDED}
+
+    def _ask(self, some: Sequence[Tuple[PlannedUnit, StageUnit]], most: int) -> Dict[UnitNumber, Optional[Reason]]:
+        """Also where a directory is closed to this user by now. Raises TooManyEntries."""
+        found, denied = ask_where_allowed(lambda units: self._compare(units, most), some)
         return {**found, **{unit.number: Reason(Code.NO_PERMISSION, why) for (unit, _), why in denied}}
 
-    def _compare(self, some: Sequence[Tuple[PlannedUnit, StageUnit]]) -> Dict[UnitNumber, Optional[Reason]]:
+    def _compare(self, some: Sequence[Tuple[PlannedUnit, StageUnit]], most: int) -> Dict[UnitNumber, Optional[Reason]]:
         lives = list(dict.fromkeys(unit.live for unit, _ in some))
-        seen = look_at(self._files.look, lives, self._most)
-        now = self._files.attributes(lives, {live: snapshot.file_id for live, snapshot in seen.items()})
+        seen = look_at(self._run.look_at_live(unit for unit, _ in some), lives, most)
+        now = self._run.files.attributes(lives, {live: snapshot.file_id for live, snapshot in seen.items()})
         found: Dict[UnitNumber, Optional[Reason]] = {}
         for unit, staged in some:
             # A directory that is gone is found by the check before the exchange.

@@ -26,6 +26,7 @@ MOST_CHECKS = 10
 MOST_GLANCES = 20
 # Directories. More of them are looked at in one call, which lists them for nothing.
 MOST_BY_ONE = 8
+LISTED_ENOUGH = Reason(Code.CHANGED_MEANWHILE, "so many files came to partitions of this run that no more of them are looked at")
 # Of one unit. Where one takes too long, the next one does too, as a rule, and a table may have ten thousand units.
 MOST_MS_OF_CHECKS = 5000
 
@@ -48,6 +49,8 @@ class Checked:
 def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
     """Repeat step 4 until its result is recent enough: by listings, or by ids and times if listing takes too long."""
     clock = run.cluster.clock
+    if run.has_listed_enough:
+        return Checked({}, 0, clock.monotonic_ms(), why=LISTED_ENOUGH)
     end_ms: Optional[float] = None
     for _ in range(MOST_CHECKS):
         if end_ms is not None and clock.monotonic_ms() > end_ms:
@@ -101,7 +104,7 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     require_lock(run)
     clock_ms = ask_time(run)
     began_ms = run.cluster.clock.monotonic_ms()
-    seen = run.files.look([live, incoming], run.most_listed([unit]))
+    seen = run.look([unit], [live, incoming])
     seen_above = run.files.look_hidden(above, listings.MOST_HIDDEN + 1)
     entries_above = [entry for directory in above for entry in seen_above[directory].entries]
     unsure = listings.find_unsure(entries_above, clock_ms, run.leftover_ms)
@@ -179,7 +182,7 @@ def look_at_leaving(run: Run, unit: PlannedUnit, checked: Checked, left: FileInf
     before = checked.seen[unit.live]
     if can_tell_alone(run, unit, checked) and manifests.is_untouched(before, left, checked.clock_ms, run.files.clock_grain_ms):
         return None
-    seen = run.files.look([left.path], run.most_listed([unit]))[left.path]
+    seen = run.look([unit], [left.path])[left.path]
     entries = without_empty_staging(run.files, seen.entries)
     return why_too_many(run, unit, len(seen.entries)) or manifests.judge(unit.manifest, entries).why
 

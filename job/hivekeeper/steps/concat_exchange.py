@@ -10,13 +10,13 @@ Deletes only copies of what is in live.
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import ContextManager, Mapping, Optional, Sequence, Tuple
+from typing import ContextManager, Iterator, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Unit
-from hivekeeper.ports import FilesUnavailable, SourceMissing, TargetExists
+from hivekeeper.ports import FilesUnavailable, NoPermission, NoSpace, SourceMissing, TargetExists
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.joins import length_of
@@ -47,7 +47,7 @@ class ConcatExchange:
         return JoinedUnit(self.run, self.unit, self.certificate)
 
     def at_place(self) -> ContextManager[None]:
-        """Each file is known by its id here, and a concat goes by paths alone."""
+        """Each file is known by its id here, and a concat goes by paths alone. What comes to live is renamed by live's id."""
         return nullcontext()
 
     def find_moved(self) -> Optional[Unit]:
@@ -71,10 +71,12 @@ class ConcatExchange:
         file, sources = joined.in_live(joined.join.file), [joined.in_live(source.name) for source in self.unit.manifest]
         # The tail first: until it is in live, recovery need not look there for anything.
         waiting = [joined.in_live(name) for name in filter(None, [joined.join.tail, joined.join.beside])]
-        for path in waiting:
-            files.rename_exact(names.join(joined.ready, names.base(path)), path)
-        began_ms = clock.monotonic_ms()
-        files.rename_exact(names.join(joined.ready, joined.join.file), file)
+        # To the directory that was checked, or nowhere: another table's may come to its path. The concat finds none of them there.
+        with files.anchored({self.unit.live: joined.made.directory_id}):
+            for path in waiting:
+                files.rename_exact(names.join(joined.ready, names.base(path)), path)
+            began_ms = clock.monotonic_ms()
+            files.rename_exact(names.join(joined.ready, joined.join.file), file)
         if clock.monotonic_ms() - began_ms > MOST_MS_BESIDE:
             return Exchanged(Reason(Code.KEEPS_CHANGING, f"the file system needs more than {MOST_MS_BESIDE} ms for one rename"))
         files.concat(file, [*sources, *reversed(waiting)])
@@ -155,7 +157,7 @@ class ConcatExchange:
         """What has the sources may come back to T's place after another file was taken out of there: that one goes back to live, too."""
         taken = self.joined.find_taken()
         if taken is not None:
-            move_file(self.run.files, taken.path, self.unit.live, self.joined.join.file)
+            self._return(taken, self.joined.join.file)
 
     def keep_departed(self) -> Tuple[ManifestFile, ...]:
         return keep(self.joined)
@@ -173,6 +175,11 @@ class ConcatExchange:
         for part, file in joined.find_strange().items():
             # Not in the tail's place: a late concat must not find it there.
             name = f"{joined.join.tail}-late" if part == "tail" else joined.parts[part]
+            self._return(file, name)
+
+    def _return(self, file: FileInfo, name: str) -> None:
+        """Move a file to the directory whose files are joined: another table's may come to live's path."""
+        with self.run.files.anchored({self.unit.live: self.joined.require_in_place()}):
             move_file(self.run.files, file.path, self.unit.live, name)
 
     def carry_over(self, expected: Mapping[str, int]) -> CarriedOver:  # noqa: ARG002
@@ -208,24 +215,46 @@ class ConcatExchange:
 
     def _take_unchanged(self, name: str, part: str, file_id: int, length: int) -> bool:
         """Take a file out of live unless somebody has written to it; whether it was there, and not another one in its place."""
-        found = self.run.files.stat(self.joined.in_live(name))
-        if found is None or found.file_id != file_id:
-            return False
-        if found.length == length:
-            # What came back after another one was taken in its place stays: it shows no rows.
-            with suppress(TargetExists):
-                self._take(found.path, part)
-        return True
+
+        def take() -> bool:
+            found = self.run.files.stat(self.joined.in_live(name))
+            if found is None or found.file_id != file_id:
+                return False
+            if found.length == length:
+                # What came back after another one was taken in its place stays: it shows no rows.
+                with suppress(TargetExists):
+                    self._take(found.path, part)
+            return True
+
+        if take():
+            return True
+        with self._elsewhere():
+            return take()
+        return False
 
     def _is_withdrawn(self) -> bool:
         """Whether nothing was joined, because the tail is aside; takes it out of live if it is there."""
         joined = self.joined
         if joined.is_aside():
             return True
+        path = joined.in_live(joined.join.tail)
         # What comes to the tail's place after that was taken stays.
         with suppress(TargetExists):
-            return self._take(joined.in_live(joined.join.tail), "tail") and joined.is_aside()
+            if self._take(joined.in_live(joined.join.tail), "tail") and joined.is_aside():
+                return True
+            with self._elsewhere():
+                found = self.run.files.stat(path)
+                if found is not None and found.file_id == joined.made.tail_id and not joined.has_joined(joined.find_own()):
+                    return self._take(path, "tail") and joined.is_aside()
         return False
+
+    @contextmanager
+    def _elsewhere(self) -> Iterator[None]:
+        """While it lasts, live's path leads to the directory whose files were to be joined, wherever it is by now. If that is closed, or a
+        quota keeps anything from coming back from there, it stays as it is.
+        """
+        with self.run.files.anchored({self.unit.live: self.joined.made.directory_id}), suppress(NoPermission, NoSpace):
+            yield
 
     def _take(self, path: str, part: str) -> bool:
         """Whether it was there. Raises Fenced if another run took this one over."""

@@ -92,11 +92,14 @@ class DirectoryExchange:
 
     def picture(self) -> Picture:
         live, top = self.unit.live, self.run.paths.top
-        seen = self.run.files.look([live, self.incoming, self.left, top], self.run.most_listed([self.unit]))
+        places = [live, self.incoming, self.left, top]
+        seen = self.run.files.look(places, 0)
+        if seen[self.left].exists:
+            # Else nothing has left live, and what it holds decides nothing.
+            seen = self.run.look([self.unit], places)
         if not seen[top].exists or is_gone(self.run, self.run.control.top):
             raise fenced(self.run)
         if seen[self.left].exists:
-            # Else nothing has left live, whatever came to it.
             self._require_whole(sum(len(one.entries) for one in seen.values()))
         entries = seen[live].entries if seen[live].exists else None
         departed = without_empty_staging(self.run.files, seen[self.left].entries)
@@ -110,7 +113,7 @@ class DirectoryExchange:
         self._bring(self.incoming)
 
     def put_back(self) -> Tuple[ManifestFile, ...]:
-        entries = self.run.files.look([self.left], self.run.most_listed([self.unit]))[self.left].entries
+        entries = self.run.look([self.unit], [self.left])[self.left].entries
         # Who overwrites it may have emptied it.
         is_emptied = all(names.is_hidden(entry.name) for entry in entries)
         self._bring_back(is_emptied or manifests.is_of(self.unit.manifest, entries))
@@ -120,7 +123,7 @@ class DirectoryExchange:
         return self.unit.manifest
 
     def carry_over(self, expected: Mapping[str, int]) -> CarriedOver:
-        entries = self.run.files.look([self.left], self.run.most_listed([self.unit]))[self.left].entries
+        entries = self.run.look([self.unit], [self.left])[self.left].entries
         self._require_whole(len(entries))
         carried = arrivals.move_late(self.run, self.unit, entries, expected)
         # As late files: none of another table's directory.
@@ -141,7 +144,7 @@ class DirectoryExchange:
 
     def settle_live(self, since_ms: Optional[float]) -> Tuple[FileInfo, ...]:
         live = self.unit.live
-        seen = self.run.files.look([live], self.run.most_listed([self.unit]))[live]
+        seen = self.run.look([self.unit], [live])[live]
         # Known once live was listed: each call before may have waited for a NameNode.
         is_new = since_ms is not None and self.run.cluster.clock.monotonic_ms() - since_ms <= MOST_MS_NEW
         # A table may have become another engine's since it was exchanged first.
@@ -152,8 +155,8 @@ class DirectoryExchange:
             return seen.entries
         known = (*self.unit.manifest, *self.unit.expected)
         room = arrivals.MOST_LIFTED - self.run.moved_up.number
-        entries, moved = arrivals.lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), room, known)
-        self.run.moved_up.number += moved
+        entries, looked_at = arrivals.lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), room, known)
+        self.run.moved_up.number += looked_at
         return entries
 
     def _require_whole(self, entries: int) -> None:

@@ -383,5 +383,7 @@ def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Op
     unmerged = exchange.means.find_unmerged()
     if unmerged:
         outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=places.ADVICE)
-    nested = late_directories.find_nested(exchange.means.settle_live(None))
+    # Where enough was listed, the last look at all units tells it (late_directories.tell_all).
+    is_enough = exchange.run.has_listed_enough and not unmerged
+    nested = "" if is_enough else late_directories.find_nested(exchange.means.settle_live(None))
     return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why, nested=nested)

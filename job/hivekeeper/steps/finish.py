@@ -51,7 +51,7 @@ def update_sizes(run: Run, units: Sequence[UnitResult], with_rows: bool) -> None
         return
     most = run.most_listed(unit.planned for unit in units)
     with refused_if_too_many(run.table, most):
-        seen = look_at(run.files.look, list(dict.fromkeys(lives.values())), most)
+        seen = look_at(run.look_at_live(unit.planned for unit in units), list(dict.fromkeys(lives.values())), most)
     known = _find_inside(run, units, seen.values())
     proved = {unit.planned.name: unit.certificate for unit in units if with_rows and unit.certificate and unit.planned.join is None}
     sizes: Dict[str, Tuple[int, int]] = {}

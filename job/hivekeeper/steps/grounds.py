@@ -10,11 +10,11 @@ from itertools import chain
 from typing import Callable, Dict, Iterable, Mapping, Optional, Sequence, Union
 
 from hivekeeper.errors import Refused
-from hivekeeper.model import Unit
+from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.retention import NamedPlace, find_shown, why_shown
 from hivekeeper.ports import Clock, MetastoreUnavailable
-from hivekeeper.reasons import Reason
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.steps.whereabouts import usable_until
 
 # How old an answer may be when a cleanup begins, or goes on after a pause, besides what its asking took: as much would a new one. While it
@@ -35,8 +35,21 @@ class Directories:
         return chain(self.lives.items(), self.others)
 
 
-# Raises Refused where no backup may go any more: the table is not the one that it was, or one that was gone is there.
-Ask = Callable[[], Directories]
+@dataclass(frozen=True)
+class CreatedAgain:
+    """The table was dropped, and this one has its name and place: all backups are a former table's, and none of them goes."""
+
+    table: Table
+
+    @property
+    def refusal(self) -> Refused:
+        what, state = f"{self.table.full_name}: it was dropped and created again meanwhile", "nothing more was discarded"
+        return Refused(what, code=Code.TABLE_CREATED_AGAIN, state=state, next="run cleanup again")
+
+
+Answer = Union[Directories, CreatedAgain]
+# Raises Refused where no backup may go any more: the table is gone, or one that was gone is there.
+Ask = Callable[[], Answer]
 
 
 class Grounds:
@@ -48,32 +61,42 @@ class Grounds:
     def __init__(self, clock: Clock, control: ControlPaths, ask: Ask, is_gone: bool = False) -> None:
         self.is_gone = is_gone
         self._clock, self._control, self._ask = clock, control, ask
-        self._answer: Union[Directories, Refused, MetastoreUnavailable, None] = None
+        self._answer: Union[Answer, Refused, MetastoreUnavailable, None] = None
         self._ended_ms, self._until_ms = -math.inf, -math.inf
         self._places: Sequence[str] = ()
         self._shown: Dict[str, str] = {}
 
-    def directories(self) -> Directories:
-        """As they are now. Raises Refused, and MetastoreUnavailable: nothing may go then."""
+    def ask(self) -> Answer:
+        """How it is now. Raises Refused, and MetastoreUnavailable: nothing may go then."""
         if self._answer is None or self._clock.monotonic_ms() > self._until_ms:
             # A table may have a million partitions, which are not needed twice.
             self._answer, began_ms = None, self._clock.monotonic_ms()
             try:
                 self._answer = self._ask()
-                self._shown = find_shown(self._control, self._places, self._answer.all)
+                self._find_shown()
             except (Refused, MetastoreUnavailable) as error:
                 self._answer = error
             self._ended_ms, self._until_ms = self._clock.monotonic_ms(), usable_until(self._clock, began_ms)
-        if isinstance(self._answer, Directories):
-            return self._answer
-        # Else it would get longer with each backup that stays.
-        raise self._answer.with_traceback(None)
+        if isinstance(self._answer, (Refused, MetastoreUnavailable)):
+            # Else it would get longer with each backup that stays.
+            raise self._answer.with_traceback(None)
+        return self._answer
+
+    def directories(self) -> Directories:
+        """As they are now. Raises like `ask`, and Refused if the table was created again."""
+        answer = self.ask()
+        if isinstance(answer, CreatedAgain):
+            raise answer.refusal
+        return answer
 
     def begin(self, places: Sequence[str]) -> None:
         """Say which backups are to go, by their places below the control directory."""
         self._places = places
+        self._find_shown()
+
+    def _find_shown(self) -> None:
         if isinstance(self._answer, Directories):
-            self._shown = find_shown(self._control, places, self._answer.all)
+            self._shown = find_shown(self._control, self._places, self._answer.all)
 
     def resume(self) -> None:
         """To be called before the first backup, and after each pause."""

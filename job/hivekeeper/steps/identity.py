@@ -6,35 +6,15 @@ same second and no table of that name and time is left. Paths in the records are
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-from bisect import bisect_left
-from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Collection, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict
 
-from hivekeeper import names, quoting
-from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
+from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import Table
-from hivekeeper.names import ControlPaths
-from hivekeeper.ports import Cluster, NoPermission, require_readable
+from hivekeeper.ports import Cluster, require_readable
 from hivekeeper.reasons import Code
-from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, known_as
-from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.steps import orphans, ownership
-from hivekeeper.steps.fitness import MOST_AGE_MS
-from hivekeeper.steps.whereabouts import usable_until
-
-TRANSLATED = "TRANSLATED_TO_EXTERNAL"
-
-# Tables by their locations.
-Placed = Sequence[Tuple[str, str]]
-
-# Of hidden entries in the directory around an unpartitioned table. Each such table there has a control directory.
-MOST_BESIDE = 200_000
+from hivekeeper.steps import left_behind
 
 
 def is_same(cluster: Cluster, table: Table, name: str, create_time: int) -> bool:
@@ -62,7 +42,7 @@ def is_about(cluster: Cluster, table: Table, known: Table) -> bool:
     """Whether the table of a record can be this one, perhaps under its former name, wherever the record lies."""
     if known.create_time != table.create_time or known.full_name == table.full_name:
         return known.create_time == table.create_time
-    return table.create_time != 0 and is_alike(table, known) and not _is_another(cluster, table, known.full_name)
+    return table.create_time != 0 and is_alike(table, known) and not left_behind.is_another(cluster, table, known.full_name)
 
 
 def is_alike(one: Table, other: Table) -> bool:
@@ -72,7 +52,7 @@ def is_alike(one: Table, other: Table) -> bool:
 
 def know_history(cluster: Cluster, table: Table, history: History) -> History:
     """The log, with entries under a former name of this table given its current one. Raises NeedsInvestigation like is_same, and like
-    refuse_left_behind.
+    left_behind.refuse_left_behind.
     """
     own = table_id(table)
     former: Dict[str, str] = {}
@@ -81,7 +61,7 @@ def know_history(cluster: Cluster, table: Table, history: History) -> History:
         is_former = name and created.isdigit() and name != table.full_name and is_same(cluster, table, name, int(created))
         if is_former and _is_partitioned_alike(table, history, known):
             former[known] = own
-    refuse_left_behind(cluster, table, cluster.trusted_owners, history)
+    left_behind.refuse_left_behind(cluster, table, cluster.trusted_owners, history)
     return known_as(history, former) if former else history
 
 
@@ -92,246 +72,3 @@ def _is_partitioned_alike(table: Table, history: History, known: str) -> bool:
     own = [column.name.lower() for column in table.partition_columns]
     logged = (run.partition_columns for run in history.runs if run.table_id == known)
     return all(columns is None or [column.lower() for column in columns] == own for columns in logged)
-
-
-def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str], history: Optional[History] = None) -> None:
-    """Raise NeedsInvestigation where the control directory of an unpartitioned table lies beside its former directory: Hive moves the
-    directory of a managed table that is renamed, and nothing else. Records of others, which anybody may put there, are not believed.
-
-    `history`: the log at the table's place, None without a control directory. With an entry about this table, all its records are there,
-    and nothing is asked. Else it is that of a table which had the name before: then this one is refused only for rows that readers may
-    miss. Whoever builds a table anew under another name, and then renames it, needs no old files of it.
-    """
-    if table.partitioned or not follows_its_name(table) or (history is not None and _is_about_same_second(table, history)):
-        return
-    own = ControlPaths.of(table.location, partitioned=False)
-    # Records in a directory of somebody else are not believed.
-    believed = frozenset([cluster.files.user_at(table.location), *trusted])
-    homeless = _find_orphans(cluster, table.database, names.parent(table.location), believed)
-    if homeless is None:
-        raise Refused(
-            f"{table.full_name}: there are more than {MOST_BESIDE} hidden files or directories beside its directory",
-            code=Code.TOO_MANY_HIDDEN,
-            next="find out who makes them, and remove them",
-        )
-    forms, owners = _forms_of(table) if homeless else frozenset(), frozenset(trusted)
-    for control in map(ControlPaths, homeless):
-        is_possible = control != own and table.create_time
-        former = _find_former_name(cluster, table, forms, control, owners) if is_possible else ""
-        if former and (history is None or _may_hide_rows(cluster, table, control)):
-            raise NeedsInvestigation(
-                f"{table.full_name}: it was renamed from {former}, and its records and backups stayed in {control.top}",
-                code=Code.LEFT_BEHIND,
-                state="nothing was touched; where a run was interrupted, the rows may be in that directory alone",
-                next=f"{_make_way(table, own) if history is not None else ''}"
-                f"hdfs dfs -mv {quoting.hdfs(control.top)} {quoting.hdfs(own.top)}, then: "
-                f"hivekeeper recover --table {quoting.shell(table.full_name)}; but if it never had that name, and another table had it, "
-                "created in the same second: see docs/runbook.md, the table changed meanwhile",
-            )
-
-
-def _is_about_same_second(table: Table, history: History) -> bool:
-    """Whether an entry is about a table of this one's second: this one, perhaps under a former name."""
-    return table.create_time in map(_created, {run.table_id for run in history.runs})
-
-
-def _make_way(table: Table, own: ControlPaths) -> str:
-    """How to move the records of the table that had the name before to where they are known to be those of a table that is gone. What
-    is moved onto a directory that is there ends inside it.
-    """
-    aside = f"{own.top}-before-{table.create_time}"
-    return f"hdfs dfs -mv {quoting.hdfs(own.top)} {quoting.hdfs(aside)} (of the table that had the name before), then: "
-
-
-def follows_its_name(table: Table) -> bool:
-    """Whether Hive moves the table's directory when the table is renamed."""
-    return table.kind == "MANAGED_TABLE" or table.parameters.get(TRANSLATED, "").lower() == "true"
-
-
-def _find_orphans(cluster: Cluster, database: str, beside: str, believed: FrozenSet[str]) -> Optional[List[str]]:
-    """The control directories of these owners in a directory that belong to no table; None if it holds too many hidden entries to look for
-    them. `database`: in which a table may have been renamed since the places of all tables were read.
-    """
-    if (beside, believed) not in cluster.orphans:
-        cluster.orphans[beside, believed] = _list_controls(cluster, beside, believed)
-    controls = cluster.orphans[beside, believed]
-    if controls is None:
-        return None
-    # Without such a directory nothing needs to be known of the tables.
-    there = _names_there(cluster, database) if controls else frozenset()
-    key = beside, believed, database
-    known, found = cluster.homeless.get(key, (None, []))
-    if known is not there:
-        # Not for each of thousands of tables beside thousands of such directories.
-        found = [control for control, tables in controls.items() if not any(_is_there(table, database, there) for table in tables)]
-        cluster.homeless[key] = there, found
-    return found
-
-
-def _list_controls(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> Optional[Mapping[str, Sequence[str]]]:
-    """The control directories of these owners, each with the tables that lie at or below its home. Those of others, of which anybody may
-    make a hundred thousand in each directory with a table of theirs, are not kept.
-    """
-    hidden = cluster.files.look_hidden([beside], MOST_BESIDE + 1)[beside].entries
-    if len(hidden) > MOST_BESIDE:
-        return None
-    prefix = f"{names.CONTROL}-"
-    own = [entry for entry in hidden if entry.is_dir and entry.name.startswith(prefix) and entry.owner in believed]
-    placed = _placed_tables(cluster) if own else []
-    if any(_is_at(placed, above) for above in names.with_above(beside)):
-        # All names here are taken.
-        return {}
-    return {entry.path: tuple(_at_or_below(placed, f"{beside}/{entry.name[len(prefix) :]}")) for entry in own}
-
-
-def _placed_tables(cluster: Cluster) -> Placed:
-    """The location of each table, with a slash at its end, and its name, in order: those inside a directory follow it directly. Sorted once
-    for each reading of all tables, not for each directory that some of them lie in.
-
-    Without backup tables: one that still shows the live files of a killed run stays at the former place of its table, which Hive has moved.
-    """
-    locations = cluster.metastore.table_locations()
-    if not cluster.placed or cluster.placed[0][0] is not locations:
-        own = ((name, place) for name, place in locations.items() if not names.may_back_up(name.partition(".")[2], names.base(place)))
-        cluster.placed[:] = [(locations, sorted((f"{place.rstrip('/')}/", name) for name, place in own))]
-    return cluster.placed[0][1]
-
-
-def _from(placed: Placed, place: str) -> int:
-    """Where the tables at a place, and then those below it, begin."""
-    return bisect_left(placed, (f"{place}/", ""))
-
-
-def _is_at(placed: Placed, place: str) -> bool:
-    """Whether a table is there."""
-    nth = _from(placed, place)
-    return nth < len(placed) and placed[nth][0] == f"{place}/"
-
-
-def _at_or_below(placed: Placed, place: str) -> Iterator[str]:
-    """The tables there."""
-    for nth in range(_from(placed, place), len(placed)):
-        location, name = placed[nth]
-        if not location.startswith(f"{place}/"):
-            return
-        yield name
-
-
-def _names_there(cluster: Cluster, database: str) -> FrozenSet[str]:
-    """The names of the tables in a database, some seconds old, or as old as it takes to ask for them: the places of all tables may be an
-    hour old, and the control directory of one that was renamed since would count as that of the table it was.
-    """
-    began_ms = cluster.clock.monotonic_ms()
-    until_ms, found = cluster.names_there.get(database, (-math.inf, frozenset()))
-    if began_ms > until_ms:
-        try:
-            found = frozenset(cluster.metastore.table_names(database))
-        except KeyError:
-            # It was dropped, with all its tables.
-            found = frozenset()
-        cluster.names_there[database] = usable_until(cluster.clock, began_ms, MOST_AGE_MS), found
-    return found
-
-
-def _is_there(table: str, database: str, there: FrozenSet[str]) -> bool:
-    """Whether a table is, or may be, still there under its name; `there` are those of one database."""
-    of, _, name = table.partition(".")
-    return of != database or name in there
-
-
-def _find_former_name(cluster: Cluster, table: Table, forms: FrozenSet[bytes], control: ControlPaths, trusted: FrozenSet[str]) -> str:
-    """The former name of this table, of these `forms`, if the records of a control directory can be its own, by its creation time and its
-    columns; else "". Several tables may have been created in one second: one that is still there under its name is none of this one's
-    former names, wherever it lies by now.
-
-    Records are read once in a command: there may be thousands of such directories, or long logs, and thousands of tables beside them, all
-    created in one second.
-    """
-    directory = control.top, trusted
-    if directory not in cluster.orphan_tables:
-        cluster.orphan_tables[directory] = _find_tables(cluster, table, control, trusted)
-    for name, known in cluster.orphan_tables[directory].get(table.create_time, ()):
-        if known <= forms and not _is_another(cluster, table, name):
-            return name
-    return ""
-
-
-def _may_hide_rows(cluster: Cluster, table: Table, control: ControlPaths) -> bool:
-    """Whether rows that readers miss may be there: a run was interrupted that had begun to exchange files, or ended with them at another
-    place than the table's. One that was killed while it wrote copies, as nearly all are, has changed nothing.
-    """
-    # As in _find_tables.
-    cluster = replace(cluster, log_entries={})
-    try:
-        history = store.read_history(cluster, control)
-        unfinished = [control.run(directory) for directory in orphans.find_unfinished(cluster, control, history)]
-        plans = [store.read_plan(cluster, table, paths) for paths in unfinished]
-        aside = [paths.state(state) for paths in unfinished for state in ("retired", "recreated")]
-        is_away = any(seen.entries for seen in cluster.files.look(aside, 1 + len(aside)).values())
-    except (HivekeeperError, NoPermission):
-        return True
-    joins = any(unit.join for plan in plans if plan for unit in plan.units)
-    return is_away or joins or any(unit.outcome is Outcome.MISPLACED for run in history.runs for unit in run.units)
-
-
-def _created(known: str) -> int:
-    """When the table with this id was created, 0 if that is not known."""
-    created = known.rpartition("@")[2]
-    return int(created) if created.isdigit() else 0
-
-
-def _is_another(cluster: Cluster, table: Table, name: str) -> bool:
-    """Whether another table of this name was created in the same second as this one."""
-    database, _, base = name.partition(".")
-    found = None if name == table.full_name else cluster.metastore.tables(database, [base]).get(base)
-    return found is not None and found.create_time == table.create_time
-
-
-def _find_tables(
-    cluster: Cluster, table: Table, control: ControlPaths, trusted: FrozenSet[str]
-) -> Mapping[int, Sequence[Tuple[str, FrozenSet[bytes]]]]:
-    """The tables that the records are about, by creation time: the name, and what is known of the forms. What cannot be read says nothing.
-    `table`: for whom they are read.
-    """
-    found: Dict[str, FrozenSet[bytes]] = {}
-    # There may be thousands, whose logs are not held together.
-    cluster = replace(cluster, log_entries={})
-    try:
-        ownership.require_own_records(cluster, table, control, trusted)
-        directories = store.find_runs(cluster.files, control)
-    except (NeedsInvestigation, NoPermission):
-        return {}
-    with suppress(HivekeeperError, NoPermission):
-        for run in store.read_history(cluster, control).runs:
-            logged = frozenset() if run.partition_columns is None else frozenset([_form_of_partitions(run.partition_columns)])
-            found[run.table_id] = found.get(run.table_id, frozenset()) | logged
-    for directory in directories:
-        with suppress(HivekeeperError, NoPermission):
-            plan = store.read_plan(cluster, table, control.run(directory))
-            # The newest one tells, and the log alone where there is no plan any more.
-            found.update({table_id(plan.table): frozenset([_form_of_definition(plan.table)])} if plan else {})
-    by_time: Dict[int, List[Tuple[str, FrozenSet[bytes]]]] = {}
-    for known, forms in found.items():
-        by_time.setdefault(_created(known), []).append((known.rpartition("@")[0], forms))
-    return by_time
-
-
-def _forms_of(table: Table) -> FrozenSet[bytes]:
-    """All that records may know of a table's form: it can be one of which they know no other."""
-    return frozenset([_form_of_definition(table), _form_of_partitions([column.name for column in table.partition_columns])])
-
-
-def _form_of_definition(table: Table) -> bytes:
-    """The same for two definitions that are alike (`is_alike`)."""
-    columns = ([[column.name, column.type] for column in some] for some in (table.columns, table.partition_columns))
-    return _digest([table.kind, *columns])
-
-
-def _form_of_partitions(columns: Iterable[str]) -> bytes:
-    """As `_is_partitioned_alike` compares them."""
-    return _digest([column.lower() for column in columns])
-
-
-def _digest(form: List[Any]) -> bytes:
-    """Kept in place of thousands of columns for each of thousands of directories."""
-    return hashlib.sha256(json.dumps(form).encode()).digest()

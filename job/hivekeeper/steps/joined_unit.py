@@ -87,6 +87,13 @@ class JoinedUnit:
         if self.find_moved():
             raise FilesUnavailable(f"{self.unit.live}: its directory was moved")
 
+    def require_in_place(self) -> int:
+        """The id of the directory whose files are joined. Raises FilesUnavailable if it is not live: the next recovery finds it."""
+        live, directory_id = self.run.files.stat(self.unit.live), self._directory_id
+        if live is None or live.file_id != directory_id:
+            raise FilesUnavailable(f"{self.unit.live}: its directory was moved")
+        return directory_id
+
     def find_strayed(self) -> Optional[JoinedUnit]:
         """The same unit where the file is that has what was joined, if nothing may be changed there, because that is no partition's place
         in the table; or live itself, if the file has another name there.

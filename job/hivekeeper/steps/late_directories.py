@@ -62,25 +62,34 @@ def _tell(result: UnitResult, seen: Mapping[str, str]) -> UnitResult:
     if not nested:
         return result
     what = f"{nested} is a copy that somebody keeps, or what a writer has brought who met the unit away: nobody can tell"
+    advice = "if its rows are nowhere else, move its files up, else move it away; readers may not see them"
+    if nested == result.planned.live:
+        what = f"{nested} was not looked through for what a writer may have brought who met the unit away"
+        advice = "look for a directory in it: if its rows are nowhere else, move its files up; readers may not see them"
     # What else became of the unit comes first.
     why = Reason(Code.LATE_DIRECTORY, what) if result.why is None else replace(result.why, what=f"{result.why.what}; {what}")
     if result.outcome.is_astray:
         return replace(result, why=why)
-    why = replace(why, next="if its rows are nowhere else, move its files up, else move it away; readers may not see them")
+    why = replace(why, next=advice)
     return replace(result, outcome=Outcome.MISPLACED, why=why, has_backup=result.exchanged)
 
 
 def _look(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, str]:
     """By live, what `find_nested` tells of it. Without what may not be read, or is too much by now: each unit was looked at after its
-    exchange.
+    exchange. Where the run has listed enough, that may not be so, and of such a unit live itself is told.
     """
     places = list(dict.fromkeys(unit.live for unit in units))
+    is_enough = run.has_listed_enough
+    most = min(run.most_listed(units), run.most_expected(units)) if is_enough else run.most_listed(units)
     try:
-        seen, denied = look_where_allowed(run.files, places, run.most_listed(units))
+        seen, denied = look_where_allowed(run.files, places, most)
+        run.count_listed(units, sum(len(snapshot.entries) for snapshot in seen.values()))
     except TooManyEntries:
+        run.count_listed(units, most)
         if len(units) > 1:
             # Those of one unit must not hide the others.
             return {place: nested for unit in units for place, nested in _look(run, [unit]).items()}
         log.warning("unit=%s step=find-late failed reason='so many files came to it'", units[0].log_field)
-        return {}
-    return {place: find_nested(snapshot.entries) for place, snapshot in seen.items() if place not in denied}
+        return dict.fromkeys(places, places[0]) if is_enough else {}
+    found = {place: find_nested(snapshot.entries) for place, snapshot in seen.items() if place not in denied}
+    return {**found, **({place: place for place in denied} if is_enough else {})}

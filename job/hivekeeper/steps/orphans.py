@@ -22,6 +22,7 @@ from hivekeeper.runlog.history import History
 from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.steps import ownership
 from hivekeeper.steps.census import TABLES_AT_ONCE
+from hivekeeper.steps.namenode_time import ask_time
 from hivekeeper.steps.observe import ask_where_allowed, look_in_portions
 
 log = logging.getLogger(__name__)
@@ -312,17 +313,13 @@ def renew_mark(cluster: Cluster, control: ControlPaths, history: History) -> Tup
     replaced, and then both are now.
     """
     files, wanted = cluster.files, OrphanMark.of(history)
-    fresh = f"{control.mark}.part"
-    files.delete_file(fresh)
-    files.write_new(fresh, orphan_mark.to_text(wanted))
-    now = files.stat(fresh)
-    now_ms = now.mtime_ms if now else 0
+    now_ms = ask_time(files, control.new_mark, orphan_mark.to_text(wanted)) or 0
     known = store.read_mark(cluster, control)
     if known and known[0] == wanted and known[1] <= now_ms:
-        files.delete_file(fresh)
+        files.delete_file(control.new_mark)
         return known[1], now_ms
     files.delete_file(control.mark)
-    files.rename_exact(fresh, control.mark)
+    files.rename_exact(control.new_mark, control.mark)
     return now_ms, now_ms
 
 

@@ -105,15 +105,21 @@ class PutBack:
 
         Whose name is taken stays aside: if the file there has replaced it, its rows must not come back.
         """
-        live = _Live(self.run, self.unit, *self._find_mark())
+        directory, witness = self._find_mark()
+        live = _Live(self.run, self.unit, directory, witness)
         for number, copy in sorted(self._find_copies(self._ready).items()):
             if number >= len(self._names) or not live.is_known(self._is_waiting):
                 break
             path = names.join(self.unit.live, self._name_of(number))
-            with suppress(TargetExists):
+            # Never to another table's directory, which may come to live's path.
+            with self.run.files.anchored({self.unit.live: directory}), suppress(TargetExists):
                 self.run.files.rename_exact(copy.path, path)
             if not live.is_known(self._is_waiting, just_moved=copy.file_id):
-                self._take_back(copy, path)
+                with self.run.files.anchored({self.unit.live: directory}):
+                    self._take_back(copy, path)
+                if self.run.files.stat(self.unit.live) is None:
+                    # It was moved, and recovery goes on where it is.
+                    raise SourceMissing(self.unit.live)
                 break
         return self.set_aside()
 

@@ -30,6 +30,7 @@ from hivekeeper.steps import (
     exchange,
     finish,
     identity,
+    left_behind,
     ownership,
     places,
     rollback,
@@ -62,7 +63,7 @@ def settle_runs(
 
     Yields (run, results of its units) for each run that had a plan, just before it gets its log entry: from then on no later command tells
     of it, whatever becomes of this one. `settle`: instead of settle_run, for a table that is gone. Raises NeedsInvestigation at the end if
-    the records of the table are elsewhere (`identity.refuse_left_behind`).
+    the records of the table are elsewhere (`left_behind.refuse_left_behind`).
     """
     unfinished = run_directory.find_unfinished(cluster, control)
     is_interrupted = bool(unfinished)
@@ -91,7 +92,7 @@ def settle_runs(
     history = finish.tidy_up(cluster, table, control, is_gone=settle is not None, every=every or is_interrupted)
     if settle is None:
         # Not before: until it is settled, the table's first run has no entry.
-        identity.refuse_left_behind(cluster, table, cluster.trusted_owners, history)
+        left_behind.refuse_left_behind(cluster, table, cluster.trusted_owners, history)
 
 
 def _as_ended(plan: RunPlan) -> RunPlan:
@@ -257,6 +258,8 @@ def _require_time(run: Run, plan: RunPlan, settled: int) -> None:
 def _find_settler(run: Run, plan: RunPlan, is_former: bool = False) -> Settle:
     """The function that finishes or undoes a unit of the plan. `is_former`: of a table that is not there any more."""
     if plan.operation == CLEANUP:
+        # Unlike a cleanup's own, not whether the table is the same: what goes is deleted in part already, and is no backup any more.
+        # Refused where the table was created again, the run would never be ended, nor any later one begun.
         grounds = Grounds(run.cluster.clock, run.control, lambda: Directories(find_lives(run.cluster, run.table)))
         return cleanup.ender(run, plan, grounds, is_former)
     certificates = _read_certificates(run, plan)

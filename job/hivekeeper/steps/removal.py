@@ -52,7 +52,7 @@ def find_strangers(files: Files, control: ControlPaths) -> List[str]:
 
 
 def _strangers_among(seen: Mapping[str, Snapshot], control: ControlPaths) -> List[str]:
-    known = {control.log: True, control.runs: True, control.lock: False, control.mark: False, f"{control.mark}.part": False}
+    known = {control.log: True, control.runs: True, control.lock: False, control.mark: False, control.new_mark: False}
     inside = [entry for entry in seen[control.top].entries if known.get(entry.path) is not entry.is_dir]
     inside += [entry for entry in seen[control.log].entries if not _is_of_log(entry)]
     return [entry.path for entry in (*inside, *seen[control.runs].entries)]
@@ -66,7 +66,7 @@ def read_aside(cluster: Cluster, removed: ControlPaths) -> Aside:
         if entry.is_dir and entry.path in seen and seen[entry.path].file_id != entry.file_id:
             raise _exchanged(entry.path)
     files = {entry.path: entry for entry in top.entries if not entry.is_dir}
-    first = [files[path] for path in (removed.lock, removed.mark, f"{removed.mark}.part") if path in files]
+    first = [files[path] for path in (removed.lock, removed.mark, removed.new_mark) if path in files]
     records = [(file, top.file_id) for file in first] + [(file, logged.file_id) for file in logged.entries if _is_of_log(file)]
     # Their owners were looked at before, perhaps at another directory.
     of_others = [file.path for file, _ in records if store.why_not_trusted(cluster.files, file, cluster.trusted_owners)]
@@ -142,19 +142,46 @@ def delete_records(files: Files, aside: Aside) -> None:
         files.remove_empty(directory)
 
 
-def find_removed(files: Files, control: ControlPaths, known: Dict[str, List[ControlPaths]]) -> List[ControlPaths]:
-    """What killed runs have set aside of a control directory and have not deleted. `known`: of the tables in the directory that was listed
-    last.
+class Removed:
+    """What killed runs have set aside of control directories and have not deleted, for a command over many tables.
 
-    Each unpartitioned table of a database has its control directory in the same one, so that it is listed only once. No more than one is
-    kept: whoever may write to tables can fill each of them.
+    Each unpartitioned table of a database has its control directory in the same one, so that it is listed only once. All that are kept have
+    no more names together than one may have: whoever may write to tables can fill each of them.
     """
-    beside = names.parent(control.top)
-    if beside not in known:
-        hidden = files.look_hidden([beside], MOST_BESIDE)[beside].entries
-        known.clear()
-        known[beside] = [ControlPaths(entry.path) for entry in hidden if entry.is_dir and ControlPaths.of_removed(entry.path)]
-    return [removed for removed in known[beside] if ControlPaths.of_removed(removed.top) == control]
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        # By the directory, then by where each was before.
+        self._known: Dict[str, Dict[str, List[ControlPaths]]] = {}
+        self._count = 0
+
+    def of(self, control: ControlPaths) -> List[ControlPaths]:
+        """Of one control directory. Raises FilesError."""
+        beside = names.parent(control.top)
+        found = self._known.get(beside)
+        if found is None:
+            found, count = self._find(beside)
+            # Nobody else asks for what is inside a table's directory.
+            if not control.is_inside:
+                self._keep(beside, found, count)
+        return found.get(control.top, [])
+
+    def _find(self, directory: str) -> Tuple[Dict[str, List[ControlPaths]], int]:
+        found: Dict[str, List[ControlPaths]] = {}
+        count = 0
+        for entry in self._files.look_hidden([directory], MOST_BESIDE)[directory].entries:
+            of_table = ControlPaths.of_removed(entry.path) if entry.is_dir else None
+            if of_table is not None:
+                found.setdefault(of_table.top, []).append(ControlPaths(entry.path))
+                count += 1
+        return found, count
+
+    def _keep(self, directory: str, found: Dict[str, List[ControlPaths]], count: int) -> None:
+        if self._count + count > MOST_BESIDE:
+            self._known.clear()
+            self._count = 0
+        self._known[directory] = found
+        self._count += count
 
 
 def finish_removal(cluster: Cluster, table: Table, aside: Aside) -> bool:

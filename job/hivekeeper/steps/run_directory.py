@@ -12,20 +12,25 @@ from typing import Callable, Container, Dict, Iterable, Iterator, List, Mapping,
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refused
-from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Table, Unit
+from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
 from hivekeeper.plan import recover
 from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import longest_entry, table_id
+from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
-from hivekeeper.steps.observe import find_above
+from hivekeeper.steps.namenode_time import ask_time
+from hivekeeper.steps.observe import BoundedLook, find_above
 from hivekeeper.steps.whereabouts import Whereabouts
 
 MOST_USES_OF_A_TIME = 50
+# Of one unit, beyond twice what was planned: a NameNode tells so many at once by default (dfs.ls.limit), and some files come late to any.
+MOST_LATE = 1000
+# In all units of a run, or four times what is listed at once where that is more.
+MOST_BEYOND = 1_000_000
 
 
 class Fenced(Locked):
@@ -50,13 +55,24 @@ class Returned:
 
 @dataclass
 class MovedUp:
-    """How many files and directories a run has moved into its units, of what late committers left in them, or others put in their places in
-    the gap; and where it has carried late files over to, by their ids, and how often such a file came late to another unit, too.
+    """How many files and directories a run has looked at to move them into its units, of what late committers left in them, or others put
+    in their places in the gap; and where it has carried late files over to, by their ids, and how often such a file came late to another
+    unit, too.
     """
 
     number: int = 0
     late: Dict[int, str] = field(default_factory=dict)
     again: int = 0
+
+
+@dataclass
+class Listed:
+    """How many entries of its units' directories a run has listed beyond what its plan lets expect. `planned`: by directory, the entries it
+    had then, of units of which the plan has only some files.
+    """
+
+    beyond: int = 0
+    planned: Dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,6 +101,7 @@ class Run:
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
     returned: Returned = field(default_factory=Returned, compare=False)
     moved_up: MovedUp = field(default_factory=MovedUp, compare=False)
+    listed: Listed = field(default_factory=Listed, compare=False)
     whereabouts: Whereabouts = field(default_factory=Whereabouts, compare=False)
 
     @property
@@ -121,6 +138,40 @@ class Run:
         """
         planned = sum(len(unit.manifest) + len(unit.expected) for unit in units)
         return min(ALL, max(self.cluster.most_listed, 2 * planned))
+
+    def most_expected(self, units: Iterable[PlannedUnit]) -> int:
+        """How many entries of these units' directories may be listed without being counted: twice what the plan has of them, and some."""
+        planned: Dict[str, int] = {}
+        for unit in units:
+            planned[unit.live] = planned.get(unit.live, 0) + len(unit.manifest) + len(unit.expected)
+        return sum(MOST_LATE + 2 * max(number, self.listed.planned.get(live, 0)) for live, number in planned.items())
+
+    def look(self, units: Sequence[PlannedUnit], directories: Sequence[str]) -> Mapping[str, Snapshot]:
+        """Files.look at directories of these units, up to most_listed; counts what is listed beyond the plan."""
+        seen = self.files.look(directories, self.most_listed(units))
+        self.count_listed(units, sum(len(one.entries) for one in seen.values()))
+        return seen
+
+    def look_at_live(self, units: Iterable[PlannedUnit]) -> BoundedLook:
+        """Files.look for live of these units; counts what is listed beyond the plan."""
+        known = {unit.live: unit for unit in units}
+
+        def look(lives: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
+            seen = self.files.look(lives, most)
+            self.count_listed([known[live] for live in lives], sum(len(one.entries) for one in seen.values()))
+            return seen
+
+        return look
+
+    def count_listed(self, units: Sequence[PlannedUnit], entries: int) -> None:
+        self.listed.beyond += max(0, entries - self.most_expected(units))
+
+    @property
+    def has_listed_enough(self) -> bool:
+        """Whether so much was listed beyond the plan that no other unit is begun: somebody may rename one directory of a million files from
+        unit to unit, always to the one that is looked at next. What was begun is settled however much must be listed for that.
+        """
+        return self.listed.beyond > max(MOST_BEYOND, 4 * self.cluster.most_listed)
 
     def backup_path(self, unit: PlannedUnit) -> str:
         """Where the backup is that a rollback restores or a cleanup discards."""
@@ -295,7 +346,7 @@ def require_name(table: Table) -> None:
 def write_plan(run: Run, plan: RunPlan) -> None:
     """Write the plan durably, before anything is changed. Raises Refused for a plan that recovery would not accept as ours."""
     created_ms = run.cluster.clock.now_ms()
-    why = store.why_not_readable(run.paths, plan, created_ms, longest_entry(plan))
+    why = store.why_not_readable(run.paths, plan, created_ms)
     if why:
         run.files.delete_tree(run.paths.top)
         raise Refused(
@@ -317,31 +368,15 @@ def recent_time(run: Run) -> int:
 
 
 def read_clock(run: Run) -> int:
-    """The NameNode's own current time: the modification time of a file just created.
-
-    The times of its directories are compared with no other clock.
-    """
-    files, clock = run.files, run.paths.clock
+    """The NameNode's own current time. The times of its directories are compared with no other clock."""
     try:
-        files.delete_file(clock)
-        files.write_new(clock, "")
-        info = files.stat(clock)
+        told_ms = ask_time(run.files, run.paths.clock)
     except SourceMissing as gone:
         raise fenced(run) from gone
-    if info is None:
+    if told_ms is None:
         raise fenced(run)
-    run.time.read_ms, run.time.uses = info.mtime_ms, 1
-    return info.mtime_ms
-
-
-def ask_time(cluster: Cluster, control: ControlPaths) -> int:
-    """The same before a run is opened, with the table's lock held: by a file whose name every version knows, as a kill may leave it."""
-    files, fresh = cluster.files, f"{control.mark}.part"
-    files.delete_file(fresh)
-    files.write_new(fresh, "")
-    info = files.stat(fresh)
-    files.delete_file(fresh)
-    return info.mtime_ms if info else 0
+    run.time.read_ms, run.time.uses = told_ms, 1
+    return told_ms
 
 
 def require_own_directory(run: Run) -> None:

@@ -43,12 +43,15 @@ RowTexts = Tuple[str, ...]
 
 @dataclass(frozen=True)
 class DataFile:
-    """The content of a data file. `hazard` is what only reading its data can reveal; `before` are data files that lie in it unseen."""
+    """The content of a data file. `hazard` is what only reading its data can reveal; `before` are data files that lie in it unseen.
+    `values`: as many as its footer claims.
+    """
 
     rows: RowTexts = ()
     form: Form = FORM
     hazard: str = ""
     before: Tuple[DataFile, ...] = ()
+    values: int = 0
 
     def __len__(self) -> int:
         return sum(len(row) for row in self.rows) + 100
@@ -216,8 +219,10 @@ class FakeRows:
     def _footers(self, files: Sequence[FileInfo], by_identity: bool) -> UnitFooters:
         groups: Dict[Form, Dict[str, RowTexts]] = {}
         unreadable = []
+        values = 0
         for file in files:
             content = self._content(file)
+            values += content.values if isinstance(content, DataFile) else 0
             if content is not None and self._is_other(file):
                 unreadable.append((file.path, "another file is there"))
             elif isinstance(content, DataFile):
@@ -225,7 +230,7 @@ class FakeRows:
                 groups.setdefault(form, {})[f"{file.path}+{file.begin}" if file.begin else file.path] = content.rows
             else:
                 unreadable.append((file.path, "not a data file" if content is not None else "no such file"))
-        return UnitFooters(tuple(_group(form, rows) for form, rows in groups.items()), tuple(unreadable))
+        return UnitFooters(tuple(_group(form, rows) for form, rows in groups.items()), tuple(unreadable), values=values)
 
     def _content(self, file: FileInfo) -> object:
         try:
@@ -271,7 +276,7 @@ def _failed(wanted: Mapping[Key, Value], act: Callable[[Value], None]) -> Mappin
 def _group(form: Form, rows: Mapping[str, RowTexts]) -> FooterGroup:
     every = [row for of_file in rows.values() for row in of_file]
     facts = ColumnFacts(len(every), 0, min(every, default=None), max(every, default=None))
-    return FooterGroup(form, {path: len(of_file) for path, of_file in rows.items()}, {COLUMN: facts})
+    return FooterGroup(form, {path: len(of_file) for path, of_file in rows.items()}, {COLUMN: facts}, ())
 
 
 def _examples(surplus: Iterable[str], limit: int) -> Tuple[Mapping[str, Optional[str]], ...]:

@@ -219,6 +219,32 @@ def test_another_tables_directory_that_somebody_puts_in_the_place_of_a_new_one_i
     assert [found.mode for found in (files.stat(done[0]), files.stat(f"{done[0]}/part-0"))] == [0o700, 0o600]
 
 
+def test_entries_of_a_tables_log_that_come_to_the_place_of_expired_commits_stay(world, monkeypatch):
+    """They have the same names. Whoever may write around the base path exchanges it between the listing and the deletions."""
+    of_table = f"{names.parent(ROOT)}/orders/.hivekeeper/log"
+    world.files.writer.make_directory(of_table)
+    for version in range(3):
+        world.files.write_new(f"{of_table}/{names.log_entry(version)}", "{}", 0o600)
+    store = a_store(world.cluster, expire_after_ms=DAY)
+    for number in range(3):
+        put(store, "01", "a", x=number)
+    world.files.namespace.advance(9 * DAY)
+    delete, stranger = world.files.delete_file, world.files.another_client()
+
+    def exchanged(path, *ids):
+        if path.startswith(f"{store.log}/") and stranger.stat(f"{ROOT}.away") is None:
+            stranger.rename_exact(ROOT, f"{ROOT}.away")
+            stranger.make_directory(store.top)
+            stranger.rename_exact(of_table, store.log)
+        return delete(path, *ids)
+
+    monkeypatch.setattr(world.files, "delete_file", exchanged)
+    put(store, "01", "a", x=9)
+    assert [entry.name for entry in stranger.look([store.log])[store.log].entries] == [names.log_entry(version) for version in range(3)]
+    expired = [entry.name for entry in stranger.look([f"{ROOT}.away{store.log[len(ROOT) :]}"]).popitem()[1].entries]
+    assert names.log_entry(0) not in expired
+
+
 def test_files_of_a_killed_writer_go_a_day_later(world):
     store = a_store(world.cluster, 1)
     put(store, "01", "a", x=1)

@@ -1059,6 +1059,16 @@ def test_the_tables_of_a_database_that_was_refused_stay_and_those_of_a_dropped_o
     assert "step=catalogue failed" not in caplog.text
 
 
+def test_looking_for_dropped_tables_reads_no_file_once_more_for_each_database(world, monkeypatch):
+    world.catalog.databases.update(f"mallory{number}" for number in range(30))
+    selected = ("sales", *(f"mallory{number}" for number in range(30)))
+    everything(world, databases=selected)
+    reads, read = [], type(world.cluster.row_files).read
+    monkeypatch.setattr(type(world.cluster.row_files), "read", lambda *some, **more: reads.append(1) or read(*some, **more))
+    everything(world, "20260201t000001z-0000", databases=selected)
+    assert 0 < len(reads) < 30
+
+
 @pytest.mark.parametrize(
     ("settings", "kept"),
     [(CatalogueSettings(level="file"), False), (SETTINGS, False), (replace(SETTINGS, level="file"), True), (DEEPEST, True)],

@@ -13,6 +13,7 @@ from hivekeeper.commands import candidates
 from hivekeeper.commands.candidates import Reader
 from hivekeeper.model import Ties
 from hivekeeper.plan import compaction
+from hivekeeper.plan.capacity import RoomForValues
 from hivekeeper.plan.engine import Engine
 from hivekeeper.ports import NotPossible
 from hivekeeper.reasons import Code
@@ -397,7 +398,7 @@ def test_a_file_that_gets_another_form_while_it_is_read_costs_its_own_set_only()
 def a_reader(world, settings, observed, leave_out=None):
     table = world.table("sales.events")
     rewrite = compaction.Rewrite.of(table, settings, Engine("3.5.9", "UTC"))
-    return Reader(world.cluster, observed, rewrite, settings, "20260101t020000z-0000", leave_out or {})
+    return Reader(world.cluster, observed, rewrite, settings, "20260101t020000z-0000", leave_out or {}, RoomForValues())
 
 
 def test_a_file_that_still_holds_old_rows_is_not_joined_again(world):

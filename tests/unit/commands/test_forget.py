@@ -467,20 +467,39 @@ def test_a_run_that_joined_files_while_a_forget_had_lost_the_lock_keeps_its_log(
     assert desk.rollback().code is Exit.DONE
 
 
-def test_what_lies_beside_the_tables_is_not_kept_of_all_of_them(monkeypatch):
+@pytest.mark.parametrize("by", [["dt"], []], ids=["inside", "beside"])
+def test_what_lies_beside_the_tables_is_not_kept_of_all_of_them(monkeypatch, by):
     """Whoever may write to a table can put two hundred thousand names there."""
-    world, known, find = World(), [], removal.find_removed
+    monkeypatch.setattr(removal, "MOST_BESIDE", 40)
+    world, kept, find = World(), [], removal.Removed.of
     for number in range(10):
-        table = a_table(["dt"], name=f"t{number}", location=f"hdfs://nn/home/t{number}", create_time=number + 1)
-        world.add_table(table, {"dt=1": [1000]})
+        table = a_table(by, name=f"t{number}", location=f"hdfs://nn/home{number}/t", create_time=number + 1)
+        world.add_table(table, {"dt=1" if by else "": [1000]})
+        control = ControlPaths.of(table.location, table.partitioned)
         for nth in range(30):
-            world.files.writer.make_directory(f"{table.location}/.hivekeeper.removed-20260101t0203{nth:02}z-0000")
+            world.files.writer.make_directory(control.removed(f"20260101t0203{nth:02}z-0000"))
 
-    def see(files, control, of_all):
-        known.append(of_all)
-        return find(files, control, of_all)
+    def see(removed, control):
+        found = find(removed, control)
+        assert len(found) == 30
+        kept.append(sum(len(paths) for of_directory in removed._known.values() for paths in of_directory.values()))
+        return found
 
-    monkeypatch.setattr(removal, "find_removed", see)
+    monkeypatch.setattr(removal.Removed, "of", see)
     forget(a_context(world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000"))
-    assert len(known) == 10
-    assert sum(map(len, known[-1].values())) == 30
+    assert kept == [0 if by else 30] * 10
+
+
+def test_a_directory_of_many_tables_is_listed_and_gone_through_once(monkeypatch):
+    """Also with tables between them that have their control directories inside."""
+    world, looked, judged, home = World(), [], [], "hdfs://nn/warehouse/sales.db"
+    for number in range(20):
+        by = ["dt"] if number % 2 else []
+        world.add_table(a_table(by, name=f"t{number:02}", location=f"{home}/t{number:02}"), {"dt=1" if by else "": [1000]})
+    for number in range(100):
+        world.files.writer.make_directory(f"{home}/.hivekeeper.removed-20260101t000000z-0000-x{number}")
+    look_hidden, of_removed = type(world.files).look_hidden, ControlPaths.of_removed
+    monkeypatch.setattr(type(world.files), "look_hidden", lambda self, some, *more: looked.extend(some) or look_hidden(self, some, *more))
+    monkeypatch.setattr(ControlPaths, "of_removed", lambda path: judged.append(path) or of_removed(path))
+    forget(a_context(world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000"))
+    assert (looked.count(home), len(judged)) == (1, 100)

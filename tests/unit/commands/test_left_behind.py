@@ -12,7 +12,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
-from hivekeeper.steps import identity
+from hivekeeper.steps import left_behind
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import Desk, outcomes
@@ -224,12 +224,12 @@ def test_a_killed_copy_of_a_dropped_table_of_the_same_second_stops_no_other():
 
 
 def test_thousands_of_such_tables_beside_as_many_directories_do_not_look_through_them_for_each(monkeypatch):
-    world, looked, is_there = World(), [], identity._is_there
+    world, looked, is_there = World(), [], left_behind._is_there
     for nth in range(5):
         world.add_table(a_table((), kind="MANAGED_TABLE", name=f"events{nth}", create_time=5 + nth), {"": [1000] * 3})
         assert Desk(world, f"sales.events{nth}", backup_table=False).compact().code is Exit.DONE
         carry_out(Hive(world).drop_and_create(f"sales.events{nth}"))
-    monkeypatch.setattr(identity, "_is_there", lambda table, *where: looked.append(table) or is_there(table, *where))
+    monkeypatch.setattr(left_behind, "_is_there", lambda table, *where: looked.append(table) or is_there(table, *where))
     context = a_context(world.cluster, Selection(databases=("sales",)), "20260102t000000z-0000", Desk(world, backup_table=False).settings)
     assert compact_swap(context).code is Exit.DONE
     assert len(looked) <= 5

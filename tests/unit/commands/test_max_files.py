@@ -133,7 +133,7 @@ def put_many(desk, unit, number=400):
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (["stage", "/ready/u00002"], {"dt=0": "given-up", "dt=1": "given-up", "dt=2": "given-up", "dt=3": "given-up"}),
+        (["stage", "/ready/u00002"], {"dt=0": "swapped", "dt=1": "given-up", "dt=2": "swapped", "dt=3": "swapped"}),
         (["/retired/u00001"], {"dt=0": "swapped", "dt=1": "given-up", "dt=2": "swapped", "dt=3": "swapped"}),
         (["/retired/u00002"], {"dt=0": "swapped", "dt=1": "put-back", "dt=2": "swapped", "dt=3": "swapped"}),
     ],

@@ -18,7 +18,7 @@ from hivekeeper.plan.orphans import OrphanKind
 from hivekeeper.ports import MetastoreRefused
 from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
-from hivekeeper.steps import identity, orphans
+from hivekeeper.steps import left_behind, orphans
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import EVERYTHING, Desk
@@ -444,7 +444,7 @@ def test_nor_by_the_first_command_on_a_table_beside_them(monkeypatch):
     leave_logs(world, tables)
     fresh = a_table(name="fresh", kind="MANAGED_TABLE", location="hdfs://nn/warehouse/sales/fresh", create_time=9)
     world.add_table(fresh, {"": [1000] * 3})
-    held = count_held(monkeypatch, identity, "_find_tables")
+    held = count_held(monkeypatch, left_behind, "_find_tables")
     assert Desk(world, "sales.fresh").compact().code is Exit.DONE
     assert len(held) == tables
     assert max(held) <= 50, held

@@ -107,6 +107,15 @@ def test_analyze_shows_each_partition_where_asked_for():
     assert PARTITIONS not in analyze_text(tables=("sales.events",))
 
 
+def test_one_long_name_of_a_partition_does_not_make_every_line_as_long():
+    """The metastore takes names of 767 characters, of which each may be shown as ten."""
+    world, long = World(), "dt=" + "\U000e0001" * 760
+    world.add_table(a_table(["dt"]), {"dt=1": [MIB] * 20, long: [MIB] * 20})
+    told = screen.render(analyze(a_context(world.cluster, Selection(tables=("sales.events",)), RUN)), partitions=True)
+    assert "dt=1 " in told
+    assert max(map(len, told.splitlines())) < 500
+
+
 def test_a_unit_of_a_whole_table_is_called_so():
     assert "(whole table)  fine" in analyze_text(partitions=True, tables=("sales.orders",))
 

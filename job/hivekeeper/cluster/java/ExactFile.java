@@ -50,6 +50,12 @@ public class ExactFile {
     throw another(text);
   }
 
+  static void requireAt(Place place, String text, long fileId) throws IOException {
+    FileEntry entry = FileEntry.at(place);
+    if (entry == null) throw new FileNotFoundException(text + ": no such file");
+    if (entry.fileId != fileId) throw another(text);
+  }
+
   private static InvalidPathHandleException another(String text) {
     return new InvalidPathHandleException(text + ": another file is there");
   }

@@ -25,6 +25,8 @@ public class Footer {
   final ListedFile file;
   String unreadable;
   long rows;
+  /** Rows and values of all columns, as far as they are told. */
+  long values;
   /** Statistics by column, nested ones under their dotted names. */
   final Map<String, ColumnFacts> columns = new TreeMap<String, ColumnFacts>();
   /** `model.Form`, by its names. */
@@ -96,9 +98,13 @@ public class Footer {
 
   /** Whoever reads the rows would not come to an end of more values. */
   void requireReadable() {
-    WorkLimit limit = new WorkLimit(file.length);
+    WorkLimit limit = WorkLimit.ofFile(file.length);
     limit.takeValues(rows);
-    for (ColumnFacts column : columns.values()) limit.takeValues(((ColumnFacts) column).values);
+    values = rows;
+    for (ColumnFacts column : columns.values()) {
+      limit.takeValues(((ColumnFacts) column).values);
+      values += Math.max(0L, ((ColumnFacts) column).values);
+    }
   }
 
   /** Without reading it. */

@@ -18,6 +18,7 @@ class FooterSet {
   private final Map<String, FooterGroup> open = new LinkedHashMap<String, FooterGroup>();
   private final List<Object> unreadable = new ArrayList<Object>();
   private final List<Object> rowGroups = new ArrayList<Object>();
+  private long values;
 
   /** `number` says which of the unit's files this is; they come in their order. */
   void add(Footer footer, int number) throws IOException {
@@ -25,6 +26,7 @@ class FooterSet {
       unreadable.add(reason(footer));
       return;
     }
+    values += footer.values;
     if (footer.rowGroups != null && !footer.rowGroups.isEmpty()) rowGroups.add(Arrays.asList(new Object[] {number, footer.rowGroups}));
     Map<String, FooterGroup> groups = footer.settled ? settled : open;
     String text = text(footer.form);
@@ -33,8 +35,8 @@ class FooterSet {
   }
 
   /**
-   * {groups, unreadable, rowGroups}, groups in the order of their first files; a form is named by its number in `forms`, to which new ones are
-   * added.
+   * {groups, unreadable, rowGroups, values}, groups in the order of their first files; a form is named by its number in `forms`, to which new
+   * ones are added.
    */
   Map<String, Object> describe(Numbered forms, boolean withBounds) throws IOException {
     List<Object> groups = new ArrayList<Object>();
@@ -45,6 +47,7 @@ class FooterSet {
     answer.put("groups", groups);
     answer.put("unreadable", unreadable);
     answer.put("rowGroups", rowGroups);
+    answer.put("values", values);
     return answer;
   }
 

@@ -45,9 +45,10 @@ public class Footers {
 
   /**
    * `units` is {unit: [`ListedFile`, …]}; without `byIdentity` a form is what the footer means, not its bytes. Returns {forms: [form, …],
-   * units: {unit: {groups, unreadable: [{path, reason}], rowGroups}}}; a group holds the files of one form: {form, files, rows, columns:
-   * {name: {values, nulls, low, high}}}, where `form` is a position in `forms`, and `rows` are the counts of `files`, positions in the unit's
-   * list. `rowGroups` are [[file, [start, length, rows, …]], …], all those of a file or none: `mostRowGroups` of all files together.
+   * units: {unit: {groups, unreadable: [{path, reason}], rowGroups, values}}}; a group holds the files of one form: {form, files, rows,
+   * columns: {name: {values, nulls, low, high}}}, where `form` is a position in `forms`, and `rows` are the counts of `files`, positions in the
+   * unit's list. `values` are rows and values of all columns. `rowGroups` are [[file, [start, length, rows, …]], …], all those of a file or
+   * none: `mostRowGroups` of all files together.
    */
   public String read(String format, String units, boolean byIdentity, int mostRowGroups) throws Exception {
     Map<String, FooterSet> found = new LinkedHashMap<String, FooterSet>();

@@ -33,14 +33,14 @@ public class LeaseLock {
 
   /** The open file of one lock; `out` is null once it was lost. */
   private static class Held {
-    final DistributedFileSystem fs;
+    final Place directory;
     final Path path;
     final boolean isMounted;
     final long fileId;
     FSDataOutputStream out;
 
     Held(Place directory, Path path, FSDataOutputStream out) {
-      this.fs = directory.hdfs();
+      this.directory = directory;
       this.path = path;
       this.isMounted = !directory.path.equals(directory.real);
       this.out = out;
@@ -54,21 +54,8 @@ public class LeaseLock {
       return ((DFSOutputStream) inner).getFileId();
     }
 
-    /** The id of what is at a path below the ids, 0 if nothing is. Asked of the client, because a Path would resolve two dots itself. */
-    long idAt(String below) throws IOException {
-      try {
-        HdfsFileStatus found = fs.getClient().getFileInfo(Place.BY_ID + below);
-        return found == null ? 0 : found.getFileId();
-      } catch (FileNotFoundException gone) {
-        return 0;
-      } catch (IOException failed) {
-        if (!Place.isUnmounted(failed)) throw failed;
-        return 0;
-      }
-    }
-
     boolean isAtPath() throws IOException {
-      return ((HdfsFileStatus) fs.getFileStatus(path)).getFileId() == fileId;
+      return ((HdfsFileStatus) directory.hdfs().getFileStatus(path)).getFileId() == fileId;
     }
   }
 
@@ -124,9 +111,9 @@ public class LeaseLock {
    */
   public String directoryIds(int number) throws IOException {
     Held held = find(number);
-    long id = held.isMounted ? 0 : held.idAt(held.fileId + "/..");
-    boolean isFound = id != 0 && held.idAt(id + "/" + held.path.getName()) == held.fileId;
-    return Json.write(isFound ? new long[] {id, held.idAt(id + "/..")} : new long[] {0, 0});
+    long id = held.isMounted ? 0 : held.directory.idAt(held.fileId + "/..");
+    boolean isFound = id != 0 && held.directory.idAt(id + "/" + held.path.getName()) == held.fileId;
+    return Json.write(isFound ? new long[] {id, held.directory.idAt(id + "/..")} : new long[] {0, 0});
   }
 
   public void release(int number) throws IOException {

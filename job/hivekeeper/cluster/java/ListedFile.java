@@ -2,6 +2,7 @@ package hivekeeper;
 
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
@@ -23,6 +24,10 @@ public class ListedFile {
     this.fileId = fileId;
   }
 
+  static ListedFile of(String asked) throws IOException {
+    return (ListedFile) all(Collections.singletonList(Json.readList(asked))).get(0);
+  }
+
   public static List<Object> all(List<?> asked) {
     List<Object> files = new ArrayList<Object>();
     for (Object each : asked) {
@@ -38,6 +43,22 @@ public class ListedFile {
 
   public Path place() {
     return new Path(path);
+  }
+
+  /** Whether it is found by its id. Fails if it is not, and another file is at its path. */
+  boolean isFoundById(Configuration conf) throws IOException {
+    if (fileId == 0) return false;
+    Place at = Place.of(conf, path);
+    at.requireReal();
+    if (at.isFoundById(fileId)) return true;
+    ExactFile.requireAt(at, path, fileId);
+    return false;
+  }
+
+  /** Its path by its id, or its own if that is not known. */
+  String pathById(Configuration conf) throws IOException {
+    Place at = Place.of(conf, path);
+    return fileId == 0 ? path : at.fs.makeQualified(at.byId(fileId).real).toString();
   }
 
   /** The file system of the path, on which no other file is opened. */

@@ -78,6 +78,15 @@ public class MetastoreConnection {
     return "hivekeeper_" + UUID.randomUUID().toString().replace("-", "");
   }
 
+  /** Throws the failure of a question about a database again if not even the names of no tables in it are told. */
+  void requireAnswers(String database, Exception failed) throws Exception {
+    try {
+      client.getTables(database, nobodysName());
+    } catch (Exception alsoFailed) {
+      throw failed;
+    }
+  }
+
   /** Null if the database has none or does not exist. */
   String databaseLocation(String name) throws Exception {
     try {

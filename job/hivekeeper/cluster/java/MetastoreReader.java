@@ -34,9 +34,26 @@ public class MetastoreReader {
     return Json.write(connection.client.getAllDatabases());
   }
 
-  /** "null" if the database does not exist. */
-  public String tableNames(String database) throws Exception {
-    return connection.isDatabase(database) ? Json.write(connection.client.getAllTables(database)) : "null";
+  /** "null" if the database does not exist. Fails above `mostTables`. */
+  public String tableNames(String database, int mostTables) throws Exception {
+    return connection.isDatabase(database) ? Json.write(namesIn(database, mostTables)) : "null";
+  }
+
+  /**
+   * All names, or a MetaException that says why not: whoever may create tables may create more than an answer may have. They are not asked for
+   * in pieces. Hive knows only LIKE's patterns, of which none finds the names with a `*` or `|`, which Hive 4 allows, and no other table's
+   * names; and a table that is in no piece may lie in the directory of any other.
+   */
+  private List<String> namesIn(String database, int mostTables) throws Exception {
+    List<String> found;
+    try {
+      found = connection.client.getAllTables(database);
+    } catch (Exception failed) {
+      connection.requireAnswers(database, failed);
+      throw new MetaException("it cannot tell their names: " + Messages.shortReason(failed));
+    }
+    if (found.size() > mostTables) throw new MetaException("there are " + found.size() + ", more than " + mostTables);
+    return found;
   }
 
   /** A table whose definition is told. */
@@ -122,26 +139,39 @@ public class MetastoreReader {
 
   /**
    * {locations, paths, unreadable}: the qualified location of every table of a database that has one; where Spark finds its files, if that is
-   * elsewhere; why a table cannot be read. Of paths that have more than `mostCharacters` together some are left out.
+   * elsewhere; why a table cannot be read. Of one table's paths that have more than `mostCharacters` together some are left out. Fails above
+   * `mostTables`, and if all that is told has more characters than `most`, or does not fit into memory.
    */
-  public String locations(String database, int mostCharacters) throws Exception {
+  public String locations(String database, int mostCharacters, int mostTables, long most) throws Exception {
+    try {
+      return Json.write(readLocations(database, mostCharacters, mostTables, most));
+    } catch (OutOfMemoryError tooLarge) {
+      throw new MetaException("there is no memory for where they are");
+    }
+  }
+
+  private Map<String, Object> readLocations(String database, int mostCharacters, int mostTables, long most) throws Exception {
+    long told = 0;
     Map<String, String> places = new LinkedHashMap<String, String>();
     Map<String, Object> paths = new LinkedHashMap<String, Object>();
-    TableBatches batches = new TableBatches(connection, database, connection.client.getAllTables(database));
+    TableBatches batches = new TableBatches(connection, database, namesIn(database, mostTables));
     for (List<Table> batch = batches.next(); batch != null; batch = batches.next()) {
       for (Table table : batch) {
         String location = table.getSd() == null ? null : table.getSd().getLocation();
         if (location != null && !location.isEmpty()) places.put(table.getTableName(), connection.qualify(location));
         Set<String> elsewhere = new LinkedHashSet<String>(sparkPaths(table, mostCharacters));
         elsewhere.remove(places.get(table.getTableName()));
-        if (!elsewhere.isEmpty()) paths.put(table.getTableName(), new ArrayList<String>(elsewhere));
+        List<String> own = new ArrayList<String>(elsewhere);
+        if (!own.isEmpty()) paths.put(table.getTableName(), own);
+        told += Weight.of(table.getTableName()) + Weight.of((String) places.get(table.getTableName())) + Weight.of(own);
+        if (told > most) throw new MetaException("their names and locations have more than " + most + " characters");
       }
     }
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("locations", places);
     found.put("paths", paths);
     found.put("unreadable", batches.unreadable);
-    return Json.write(found);
+    return found;
   }
 
   /**

@@ -7,6 +7,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.viewfs.ViewFileSystem;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
+import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 import org.apache.hadoop.ipc.RemoteException;
 
 /**
@@ -61,6 +62,29 @@ class Place {
   Place byId(long fileId) {
     boolean isInSnapshot = isHdfs() && (real.toUri().getPath() + "/").contains("/.snapshot/");
     return isHdfs() && !isInSnapshot ? new Place(fs, path, new Path(BY_ID + fileId)) : this;
+  }
+
+  /**
+   * Whether this file is found by its id: not in a snapshot, behind a router or a mount. A router may ask another NameNode, which has other
+   * files with these ids, so the directory must have it by its name, too.
+   */
+  boolean isFoundById(long fileId) throws IOException {
+    if (byId(fileId) == this || !path.equals(real)) return false;
+    long directory = idAt(fileId + "/..");
+    return directory != 0 && idAt(directory + "/" + real.getName()) == fileId;
+  }
+
+  /** The id of what is at a path below the ids, 0 if nothing is. Asked of the client, because a Path would resolve two dots itself. */
+  long idAt(String below) throws IOException {
+    try {
+      HdfsFileStatus found = hdfs().getClient().getFileInfo(BY_ID + below);
+      return found == null ? 0 : found.getFileId();
+    } catch (FileNotFoundException gone) {
+      return 0;
+    } catch (IOException failed) {
+      if (!isUnmounted(failed)) throw failed;
+      return 0;
+    }
   }
 
   /**

@@ -174,6 +174,12 @@ public class Rights {
     return entries;
   }
 
+  /** Whether a listing shows a directory of this user, with rights for nobody else. Of local files it takes a process to tell an owner. */
+  public static boolean mayBeClosedDirectoryOfOurs(FileSystem fs, FileStatus listed) throws IOException {
+    if (!listed.isDirectory() || LocalFiles.holds(fs)) return listed.isDirectory();
+    return (listed.getPermission().toShort() & 0777) == 0700 && currentUser().equals(listed.getOwner());
+  }
+
   /** Whether there is a directory of this user, with rights for nobody else. */
   public static boolean isClosedDirectoryOfOurs(Configuration conf, String directory) throws IOException {
     Place place = Place.of(conf, directory);

@@ -4,8 +4,8 @@ import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
+import org.apache.orc.Reader;
+import org.apache.orc.TypeDescription;
 import org.apache.parquet.format.converter.ParquetMetadataConverter;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 
@@ -22,15 +22,25 @@ public class RowSchema {
     this.conf = conf;
   }
 
-  /** The footer of a Parquet file, read once: Spark must not read it again after the check. */
-  public org.apache.parquet.hadoop.Footer footer(String file) throws Exception {
-    Path path = new Path(file);
-    FileSystem fs = path.getFileSystem(conf);
-    DecodedFooter decoded = new DecodedFooter(ParquetTail.footer(fs, path, fs.getFileStatus(path).getLen()));
+  /** The footer of a `ListedFile` of Parquet, read once: Spark must not read it again after the check. */
+  public org.apache.parquet.hadoop.Footer footer(String asked) throws Exception {
+    ListedFile file = ListedFile.of(asked);
+    DecodedFooter decoded = new DecodedFooter(ParquetTail.footer(file.system(conf), file.place(), file.begin, file.length));
     ParquetMetadata metadata = new ParquetMetadataConverter().fromParquetMetadata(decoded.metadata);
     Object said = metadata.getFileMetaData().getKeyValueMetaData().get(ParquetFooters.ROW_METADATA);
     if (said != null) requireBuiltIn((String) said);
-    return new org.apache.parquet.hadoop.Footer(path, metadata);
+    return new org.apache.parquet.hadoop.Footer(file.place(), metadata);
+  }
+
+  /** The type of the rows of a `ListedFile` of ORC. */
+  public TypeDescription orcType(String asked) throws Exception {
+    Reader reader = OrcClaims.open(conf, ListedFile.of(asked), false);
+    try {
+      if (reader.getSchema().getChildren().isEmpty()) throw new IllegalStateException("its rows have no columns");
+      return reader.getSchema();
+    } finally {
+      reader.close();
+    }
   }
 
   /** The schema, as JSON, unless it names a user-defined type. */

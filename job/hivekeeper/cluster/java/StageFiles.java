@@ -25,6 +25,45 @@ public class StageFiles {
   }
 
   /**
+   * The paths of `ListedFile`s by their ids, so that Spark reads no other file that somebody puts in the place of one; their own paths where
+   * files are not found so. That is asked of one file of each directory.
+   */
+  public String exactPaths(String files) throws Exception {
+    List<Object> listed = ListedFile.all(Json.readList(files));
+    Map<Path, Object> ofDirectory = new LinkedHashMap<Path, Object>();
+    for (Object file : listed) ofDirectory.put(((ListedFile) file).place().getParent(), file);
+    List<Object> areFound = WorkerPool.map(new ArrayList<Object>(ofDirectory.values()), new WorkerPool.Task() {
+      public Object of(Object file) throws Exception {
+        return Boolean.valueOf(((ListedFile) file).isFoundById(conf));
+      }
+    });
+    Map<Path, Object> found = new HashMap<Path, Object>();
+    int number = 0;
+    for (Path directory : ofDirectory.keySet()) found.put(directory, areFound.get(number++));
+    List<String> paths = new ArrayList<String>();
+    for (Object each : listed) {
+      ListedFile file = (ListedFile) each;
+      paths.add(((Boolean) found.get(file.place().getParent())).booleanValue() ? file.pathById(conf) : file.path);
+    }
+    return Json.write(paths);
+  }
+
+  /** Fails unless `listed`, Spark's `FileStatus`es of a read, are the files of these lengths, {path: length}, and no others. */
+  public void requireListed(Object listed, String lengths) throws IOException {
+    Map<Path, Object> wanted = new HashMap<Path, Object>();
+    for (Map.Entry<String, Object> file : Json.readMap(lengths).entrySet()) wanted.put(new Path((String) file.getKey()), file.getValue());
+    for (scala.collection.Iterator<?> files = ((scala.collection.Iterable<?>) listed).iterator(); files.hasNext();) {
+      FileStatus file = (FileStatus) files.next();
+      Number length = (Number) wanted.remove(file.getPath());
+      if (length == null) throw new IOException(file.getPath() + ": it is none of the files to be read");
+      if (length.longValue() != file.getLen()) {
+        throw new IOException(file.getPath() + ": it has " + file.getLen() + " bytes, not the " + length + " that were listed");
+      }
+    }
+    if (!wanted.isEmpty()) throw new IOException(wanted.keySet().iterator().next() + ": no such file");
+  }
+
+  /**
    * `places` is [{file, …}, …]; each line is the same with the file as returned by input_file_name(), which is how Spark lists it
    * in `inputFiles` (`file:/a b` and `file:///a%20b` are one path).
    */

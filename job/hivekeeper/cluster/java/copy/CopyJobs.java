@@ -3,6 +3,7 @@ package hivekeeper.copy;
 import hivekeeper.Json;
 import hivekeeper.Messages;
 import hivekeeper.Renames;
+import hivekeeper.WorkLimit;
 import hivekeeper.WorkerPool;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -22,11 +23,18 @@ import org.apache.spark.util.SerializableConfiguration;
 
 /** The driver's side of a copy: runs the tasks on executors, then puts in place what they answered. The classes must be in a jar there. */
 public class CopyJobs {
+  /** Of all calls of a command. A core reads thirty to a hundred million in a second. */
+  private static final long MORE_VALUES = 1L << 35;
+  /** For one task of each call in any case, so that a table does not take all from the others. */
+  private static final long MORE_FOR_ONE = 1L << 26;
+  /** What asking a task once more costs. */
+  private static final long OF_ASKING = 1L << 22;
   private static final Pattern LOCAL = Pattern.compile("local\\[(\\d+).*");
 
   private final JavaSparkContext context;
   private final Configuration conf;
   private long windowBytes = 64L << 20;
+  private long moreValues = MORE_VALUES;
 
   public CopyJobs(JavaSparkContext context) {
     this.context = context;
@@ -36,6 +44,11 @@ public class CopyJobs {
   /** Stream files that are longer than this, and hold at most as much of other files in a task. */
   public void setWindow(long bytes) {
     windowBytes = bytes;
+  }
+
+  /** How many values may still be read that no bytes stand for. */
+  public void setMoreValues(long values) {
+    moreValues = values;
   }
 
   /** Asks each task, in JSON as `CopyTask` takes it, and gives the answers in the same order. */
@@ -67,16 +80,51 @@ public class CopyJobs {
     CopyTask task = new CopyTask(shared, cores(context.getConf()), windowBytes);
     List<Object> answers = ask(task, tasks, tasks.size());
     // One after the other, each with the share of all: another file that was read at the same time may have taken the memory.
-    List<Object> starved = new ArrayList<Object>();
+    askAgain(new CopyTask(shared, 1, windowBytes), tasks, answers, which(answers, "starved"), 1);
+    readMore(task, tasks, answers);
+    return answers;
+  }
+
+  private static List<Integer> which(List<Object> answers, String say) {
     List<Integer> places = new ArrayList<Integer>();
     for (int i = 0; i < answers.size(); i++) {
-      if (!Boolean.TRUE.equals(((Map) answers.get(i)).get("starved"))) continue;
-      starved.add(tasks.get(i));
-      places.add(i);
+      if (Boolean.TRUE.equals(((Map) answers.get(i)).get(say))) places.add(i);
     }
-    List<Object> again = ask(new CopyTask(shared, 1, windowBytes), starved, 1);
+    return places;
+  }
+
+  private void askAgain(CopyTask task, List<Object> tasks, List<Object> answers, List<Integer> places, int partitions) throws Exception {
+    List<Object> some = new ArrayList<Object>();
+    for (Integer place : places) some.add(tasks.get(((Integer) place).intValue()));
+    List<Object> again = ask(task, some, partitions);
     for (int i = 0; i < again.size(); i++) answers.set(((Integer) places.get(i)).intValue(), again.get(i));
-    return answers;
+  }
+
+  /**
+   * The tasks that have more values than they may, once more with others besides, as long as there is room for these: footers tell neither
+   * how long values are nor what ORC counts in structs, and for a digest they are not read. What a task does not read is there for the next.
+   */
+  private void readMore(CopyTask task, List<Object> tasks, List<Object> answers) throws Exception {
+    List<Integer> places = which(answers, "exceeded");
+    int done = 0;
+    while (done < places.size()) {
+      long more = moreValues >= WorkLimit.FREE ? WorkLimit.FREE : MORE_FOR_ONE;
+      long room = Math.max(done == 0 ? 1L : 0L, moreValues / more);
+      if (room == 0) break;
+      List<Integer> some = places.subList(done, (int) Math.min(places.size(), done + room));
+      for (Integer place : some) ((Map) tasks.get(((Integer) place).intValue())).put("more", more);
+      askAgain(task, tasks, answers, some, some.size());
+      for (Integer place : some) {
+        long unread = ((Number) ((Map) answers.get(((Integer) place).intValue())).get("unread")).longValue();
+        moreValues -= Math.max(OF_ASKING, more - unread);
+      }
+      moreValues = Math.max(0L, moreValues);
+      done += some.size();
+    }
+    for (Integer place : places.subList(done, places.size())) {
+      Map<String, Object> answer = (Map) answers.get(((Integer) place).intValue());
+      answer.put("failed", answer.get("failed") + ", and this command has read too many such files already");
+    }
   }
 
   private List<Object> ask(CopyTask task, List<Object> tasks, int partitions) throws Exception {

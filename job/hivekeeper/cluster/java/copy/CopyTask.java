@@ -18,10 +18,11 @@ import org.apache.spark.util.SerializableConfiguration;
 /**
  * One task of a Spark job: copies some files into one, or only digests them. Takes and answers JSON.
  *
- * Asked for a digest: {format, files: [`ListedFile`, …], check_claims}; for a copy: {format, files, attempt, codec, may_grow, blooms,
- * row_group_bytes, block_bytes, copies}, the last two at least, where `attempt` is the path of the output without the number of the attempt.
- * Answered: {rows, high, low, identity, attempt}, the first three as text; or {failed, path, starved}: the reason on one short line, and
- * whether more memory may help.
+ * Asked for a digest: {format, files: [`ListedFile`, …], values, check_claims}; for a copy: {format, files, values, attempt, codec, may_grow,
+ * blooms, row_group_bytes, block_bytes, copies}, the last two at least, where `attempt` is the path of the output without the number of the
+ * attempt. `values`: so many are read, and `more`, if that is given.
+ * Answered: {rows, high, low, identity, attempt, unread}, the first three as text; or {failed, path, starved, exceeded, unread}: the reason on
+ * one short line, whether more memory may help, and whether there are more values. `unread`: so many more might have been read.
  * Nothing is thrown, because Spark would repeat the task and then fail all others.
  *
  * A task holds at most a window of file contents, a row group of the source and one of the output, and one page of each column: `TaskMemory`.
@@ -55,6 +56,7 @@ public class CopyTask implements Function<Object, Object> {
     /** What is being read or written, for the reason of a failure. */
     private String path;
     private AttemptFile output;
+    private WorkLimit work;
 
     Run(SerializableConfiguration conf, Map<String, Object> task, TaskMemory memory) {
       this.conf = conf.value();
@@ -83,7 +85,8 @@ public class CopyTask implements Function<Object, Object> {
 
     /** Reads all files once. */
     private FileMerge pass(FileMerge merge) throws Exception {
-      merge.work = new WorkLimit(sourceBytes());
+      work = new WorkLimit(number("values") + number("more"), sourceBytes());
+      merge.work = work;
       boolean complete = false;
       try {
         readAll(merge);
@@ -122,6 +125,14 @@ public class CopyTask implements Function<Object, Object> {
       return Boolean.TRUE.equals(task.get("may_grow")) ? Long.MAX_VALUE : MOST_GROWTH * sourceBytes() + FREE_GROWTH;
     }
 
+    private long unread() {
+      return work == null ? 0L : work.left();
+    }
+
+    private long number(String name) {
+      return task.containsKey(name) ? ((Number) task.get(name)).longValue() : 0L;
+    }
+
     private long sourceBytes() {
       long bytes = 0;
       for (Object file : files) bytes += ((ListedFile) file).length;
@@ -134,6 +145,7 @@ public class CopyTask implements Function<Object, Object> {
       answer.put("high", Long.toUnsignedString(merge.digest.high));
       answer.put("low", Long.toUnsignedString(merge.digest.low));
       answer.put("identity", merge.identity());
+      answer.put("unread", unread());
       if (output == null) return answer;
       if (!merge.writtenIdentity().equals(merge.identity())) throw new IOException("the footer was not written as it was planned");
       answer.put("attempt", output.path.toString());
@@ -145,6 +157,8 @@ public class CopyTask implements Function<Object, Object> {
       answer.put("failed", Messages.shortReason(error));
       answer.put("path", output != null && output.failed ? output.path.toString() : path);
       answer.put("starved", error instanceof OutOfMemoryError || ShareExceeded.causes(error) && !memory.isAlone);
+      answer.put("exceeded", WorkLimit.Exceeded.causes(error));
+      answer.put("unread", unread());
       return answer;
     }
   }

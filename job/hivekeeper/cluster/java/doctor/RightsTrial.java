@@ -1,13 +1,16 @@
 package hivekeeper.doctor;
 
+import hivekeeper.Directories;
 import hivekeeper.Json;
 import hivekeeper.Messages;
 import hivekeeper.Rights;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileContext;
@@ -18,7 +21,6 @@ import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.hadoop.fs.permission.AclEntry;
-import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.util.ShutdownHookManager;
 
@@ -32,9 +34,12 @@ public class RightsTrial {
   private static final long OLD_MS = 3600000L;
   // A table may have a million partitions. HDFS lists by name, and few names come before those of scratch directories.
   private static final int MOST_LOOKED_AT = 10000;
-  private static final FsPermission ONLY_OWNER = new FsPermission((short) 0700);
+  // Each takes a dozen calls. A doctor that is killed leaves one.
+  private static final int MOST_REMOVED = 100;
 
   private final Configuration conf;
+  // A database's unpartitioned tables lie beside each other.
+  private final Set<Path> tidied = new HashSet<Path>();
 
   public RightsTrial(Configuration conf) {
     this.conf = conf;
@@ -76,10 +81,9 @@ public class RightsTrial {
     return new Path(top.getFileSystem(conf).exists(top) ? top : top.getParent(), name).toString();
   }
 
-  /** Makes a directory for this user alone. */
+  /** Makes a directory for this user alone, not where the directory around it is gone: that may be a table's, whose loader has moved it. */
   public void make(String directory) throws IOException {
-    Path path = new Path(directory);
-    if (!path.getFileSystem(conf).mkdirs(path, ONLY_OWNER)) throw new IOException("cannot make " + path);
+    new Directories(conf).makeInside(directory);
   }
 
   /**
@@ -120,15 +124,22 @@ public class RightsTrial {
     };
   }
 
-  /** Removes scratch directories of doctors that were killed more than an hour ago, where this user may. */
+  /**
+   * Removes scratch directories of doctors that were killed more than an hour ago, where this user may. Whoever may write there can make
+   * thousands with such names; of those that the listing shows to be somebody else's, none is asked for again.
+   */
   private void removeOld(FileSystem fs, Path beside, String old) {
+    if (!tidied.add(beside)) return;
     try {
       GlobFilter filter = new GlobFilter(old);
       RemoteIterator<?> statuses = fs.listStatusIterator(beside);
-      for (int looked = 0; looked < MOST_LOOKED_AT && statuses.hasNext(); looked++) {
+      int removed = 0;
+      for (int looked = 0; looked < MOST_LOOKED_AT && removed < MOST_REMOVED && statuses.hasNext(); looked++) {
         FileStatus found = (FileStatus) statuses.next();
         boolean isOld = found.getModificationTime() < System.currentTimeMillis() - OLD_MS;
-        if (filter.accept(found.getPath()) && found.isDirectory() && isOld) removeScratch(fs, found.getPath());
+        if (!filter.accept(found.getPath()) || !isOld || !Rights.mayBeClosedDirectoryOfOurs(fs, found)) continue;
+        removeScratch(fs, found.getPath());
+        removed++;
       }
     } catch (IOException absentOrDenied) {
       // They do no harm, and the trial tells what is denied.
