@@ -5,6 +5,7 @@ The session's heap is 1 GiB, and two tasks run at a time: a share is an eighth o
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import struct
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from foreign import footers, thrift
+from hivekeeper import names
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.plan.verify import Proof
@@ -27,6 +29,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.steps.verify import ROWS, Prover
 from support import decoder_bombs, hostile_files, orc_bombs
 from support.data_files import batch_of, listed
+from support.file_systems import configuration_with
 
 # As in the format's CompressionCodec.
 ZSTD = 6
@@ -309,6 +312,90 @@ def test_values_of_one_hash_are_not_compared_with_one_another(copier, tmp_path, 
     assert time.monotonic() - started < 60
     assert pq.read_metadata(tmp_path / "out" / "u" / "a").row_group(0).column(0).has_dictionary_page
     assert pq.read_table(tmp_path / "out" / "u" / "a").equals(pq.read_table(source / "a"))
+
+
+def test_the_blocks_that_an_end_claims_are_not_allocated(rows, tmp_path):
+    """Each such file of a hundred bytes would cost the driver two full garbage collections."""
+    numbers = {orc_bombs.DATA: orc_bombs.NUMBERS}
+    sizes = (1 << 23, orc_bombs.LARGE)
+    kinds = {
+        str(size): lambda size=size: orc_bombs.file_of(orc_bombs.BIGINT, numbers, codec=orc_bombs.ZLIB, block_size=size) for size in sizes
+    }
+    sources = write_each(tmp_path, kinds)
+    files = {source.name: listed(source) for source in sources}
+    large, longest = str(orc_bombs.LARGE), str(1 << 23)
+    refused = f"it claims blocks of {large} bytes"
+    found = rows.footers("orc", files)
+    assert (found[longest].unreadable, refused in found[large].unreadable[0][1]) == ((), True)
+    unlike = rows.find_unlike("orc", files)
+    assert (list(unlike), refused in unlike[large]) == ([large], True)
+
+
+@pytest.mark.parametrize("of_stripes", [False, True], ids=["footer", "statistics of stripes"])
+def test_the_end_of_a_file_does_not_become_a_gigabyte(rows, tmp_path, of_stripes):
+    sources = write_each(tmp_path, {str(size): lambda size=size: orc_bombs.file_with_a_long_end(size, of_stripes) for size in (1, 256)})
+    files = {source.name: listed(source) for source in sources}
+    assert files["256"][0].length < 1 << 19
+    unreadable = {name: unit.unreadable for name, unit in rows.footers("orc", files).items()}
+    unlike = rows.find_unlike("orc", files)
+    assert (unreadable["1"], list(unlike)) == ((), ["256"])
+    # For a footer the statistics of stripes are not decompressed.
+    refused = [unlike["256"], *([] if of_stripes else [unreadable["256"][0][1]])]
+    assert all("takes more than 67108864 when it is decompressed" in why for why in refused)
+
+
+def test_texts_of_a_dictionary_count_also_if_no_row_has_them(copier, tmp_path):
+    """Two kilobytes for each stripe."""
+    kinds = {str(count): lambda count=count: orc_bombs.file_of_dictionaries(count, 20_000_000) for count in (1, 80)}
+    sources = write_each(tmp_path, kinds)
+    few, many = copier.digest([listed(source) for source in sources], format="orc")
+    assert (few.failed, few.digest.rows) == ("", 3)
+    assert re.search(r"more values than .* can be expected to hold", many.failed)
+
+
+# As a library does, it wraps the error.
+STARVING = """package hivekeeper.tested;
+
+import java.io.IOException;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RawLocalFileSystem;
+
+public class Starving extends RawLocalFileSystem {
+  public FSDataInputStream open(Path path, int bufferSize) throws IOException {
+    if (!path.getName().startsWith("bomb")) return super.open(path, bufferSize);
+    synchronized (Starving.class) {
+      System.setProperty("tested.starved", String.valueOf(Integer.getInteger("tested.starved", 0) + 1));
+    }
+    throw new IOException("Problem reading file footer", new OutOfMemoryError("Java heap space"));
+  }
+}
+"""
+
+
+def test_footers_that_take_all_memory_are_tried_less_often_by_and_by_and_cost_no_other_table(gateway, tmp_path):
+    for directory, bombs, sound in (("bombs", 60, 0), ("mixed", 3, 20), ("sound", 0, 20)):
+        (tmp_path / directory).mkdir()
+        for name in [*(f"bomb{number}" for number in range(bombs)), *(f"sound{number}" for number in range(sound))]:
+            (tmp_path / directory / name).write_bytes(orc_bombs.SOUND["numbers"]())
+    helper = gateway.helper("Footers", configuration_with(gateway, "file", "Starving", STARVING))
+    starved, properties = [], gateway.jvm.java.lang.System
+    properties.clearProperty("tested.starved")
+
+    def unreadable(directory: str) -> List[str]:
+        before = int(properties.getProperty("tested.starved", "0"))
+        asked = json.dumps({"u": [[file.path, file.length, 0, 0] for file in listed(tmp_path / directory)]})
+        found = json.loads(helper.read("orc", asked, False, 0))["units"]["u"]["unreadable"]
+        starved.append(int(properties.getProperty("tested.starved", "0")) - before)
+        assert all("more memory than the driver has" in one["reason"] for one in found)
+        return [names.base(one["path"]) for one in found]
+
+    assert [len(unreadable("bombs")) for _ in range(3)] == [60] * 3
+    # Footers.MOST_STARVED and MOST_STARVED_AGAIN; the others were begun in other threads.
+    assert 32 + 4 <= starved[0] <= 32 + 15 + 4
+    assert all(4 + 4 <= count <= 4 + 15 + 4 for count in starved[1:])
+    assert unreadable("mixed") == ["bomb0", "bomb1", "bomb2"]
+    assert unreadable("sound") == []
 
 
 @pytest.mark.thorough

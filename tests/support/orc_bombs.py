@@ -5,6 +5,7 @@ Each has one column and is sound but for that number. Fields are numbered as in 
 
 from __future__ import annotations
 
+import zlib
 from typing import Callable, Mapping, Sequence, Tuple, Union
 
 from support.hostile_files import varint
@@ -99,3 +100,41 @@ def file_without_columns(rows: int) -> bytes:
 
 
 ENDLESS: Mapping[str, Callable[[], bytes]] = {"rows without columns": lambda: file_without_columns(1 << 50)}
+
+
+BLOCK = 1 << 18
+
+
+def packed(body: bytes, times: int = 1) -> bytes:
+    """So many times the same, in compressed blocks."""
+    out = b""
+    for at in range(0, len(body), BLOCK):
+        pack = zlib.compressobj(9, zlib.DEFLATED, -15)
+        block = pack.compress(body[at : at + BLOCK]) + pack.flush()
+        out += (len(block) << 1).to_bytes(3, "little") + block
+    return out * times
+
+
+def file_with_a_long_end(megabytes: int, of_stripes: bool) -> bytes:
+    """Without rows. Its footer says its number of rows again and again, or there are statistics of as many stripes, which take no bytes."""
+    types = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, BIGINT)))]
+    foot = packed(message((1, 3), (2, 0), *types, (6, 0), (7, message((1, 0))), (7, message((1, 0))), (8, 0)))
+    much = packed((b"\x0a\x00" if of_stripes else b"\x30\x00") * (BLOCK // 2), megabytes * (1 << 20) // BLOCK)
+    statistics, foot = (much, foot) if of_stripes else (b"", foot + much)
+    sizes = message((1, len(foot)), (2, ZLIB), (3, BLOCK), (4, b"\x00\x0c"), (5, len(statistics)), (8000, b"ORC"))
+    return b"ORC" + statistics + foot + sizes + bytes([len(sizes)])
+
+
+def file_of_dictionaries(stripes: int, texts: int) -> bytes:
+    """Three rows in each of these stripes, and a dictionary of so many empty texts."""
+    lengths, places = packed(b"\x7f\x00\x00" * (texts // 130)), packed(PLACES)
+    described = [(1, message((1, DATA), (2, 1), (3, len(places)))), (1, message((1, LENGTH), (2, 1), (3, len(lengths))))]
+    ending = packed(message(*described, (2, message((1, DIRECT))), (2, message((1, DICTIONARY), (2, texts // 130 * 130)))))
+    stripe = places + lengths + ending
+    sizes = [(2, 0), (3, len(places + lengths)), (4, len(ending)), (5, 3)]
+    told = [(3, message((1, 3 + number * len(stripe)), *sizes)) for number in range(stripes)]
+    types = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, STRING)))]
+    statistics = [(7, message((1, 3 * stripes)))] * 2
+    foot = packed(message((1, 3), (2, len(stripe) * stripes), *told, *types, (6, 3 * stripes), *statistics, (8, 0)))
+    postscript = message((1, len(foot)), (2, ZLIB), (3, BLOCK), (4, b"\x00\x0c"), (5, 0), (8000, b"ORC"))
+    return b"ORC" + stripe * stripes + foot + postscript + bytes([len(postscript)])

@@ -21,6 +21,8 @@ public class FileEntry {
   public boolean isOpen;
   /** What the file system told of a single file or directory; null for a local file and in a listing, which may be long. Not for Python. */
   FileStatus status;
+  /** Not for Python, nor known of a local file. */
+  boolean hasAcl;
 
   /** Null if nothing exists there. */
   static FileEntry at(Place place) throws IOException {
@@ -47,6 +49,7 @@ public class FileEntry {
     entry.owner = status.getOwner();
     entry.group = status.getGroup();
     entry.mode = status.getPermission().toShort();
+    entry.hasAcl = status.hasAcl();
     entry.isOpen = isBeingWritten(status);
     return entry;
   }

@@ -114,7 +114,7 @@ public class Footer {
 
   /** The error on one short line; a library's message may quote the file. */
   void refuse(Throwable error) {
-    unreadable = error instanceof OutOfMemoryError ? STARVED : Messages.shortReason(error);
+    unreadable = Messages.isOfMemory(error) ? STARVED : Messages.shortReason(error);
   }
 
   boolean isStarved() {

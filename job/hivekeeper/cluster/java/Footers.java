@@ -16,12 +16,15 @@ public class Footers {
   private static final int FILES_AT_ONCE = 1000;
   /** Where the memory is taken, each further file costs a full garbage collection or several: thousands of them would take hours. */
   private static final int MOST_STARVED = 32;
+  /** In each call, whatever was read before: files of other tables are no reason to leave out these. */
   private static final int MOST_STARVED_AGAIN = 4;
 
   /** What a form has from the bytes of a footer. */
   private static final List<String> OF_BYTES = Arrays.asList("identity", "layout");
 
   private final Configuration conf;
+  /** In all calls: a command has one of these. */
+  private final AtomicInteger starved = new AtomicInteger();
 
   public Footers(Configuration conf) {
     this.conf = conf;
@@ -69,8 +72,8 @@ public class Footers {
     private final String format;
     private final boolean byIdentity;
     private final KnownForms known = new KnownForms();
-    private final AtomicInteger starved = new AtomicInteger();
     private final AtomicInteger roomForRowGroups;
+    private final int mostStarved = Math.max(MOST_STARVED, starved.get() + MOST_STARVED_AGAIN);
     private int starvedAgain;
 
     Reading(String format, boolean byIdentity, int mostRowGroups) {
@@ -82,7 +85,7 @@ public class Footers {
     void readSome(List<Object> files) throws Exception {
       List<Object> footers = WorkerPool.map(files, new WorkerPool.Task() {
         public Object of(Object file) {
-          return starved.get() < MOST_STARVED ? readOne((Source) file) : givenUp((Source) file);
+          return starved.get() < mostStarved ? readOne((Source) file) : givenUp((Source) file);
         }
       });
       for (int i = 0; i < files.size(); i++) {

@@ -29,6 +29,14 @@ public class Messages {
     if (error instanceof VirtualMachineError && !isOfFile) throw (VirtualMachineError) error;
   }
 
+  /** Whether memory ran out; a library may have wrapped the error. */
+  public static boolean isOfMemory(Throwable error) {
+    for (Throwable each = error; each != null; each = each.getCause()) {
+      if (each instanceof OutOfMemoryError) return true;
+    }
+    return false;
+  }
+
   public static Throwable innermost(Throwable error) {
     Throwable cause = error;
     while (cause.getCause() != null) cause = cause.getCause();

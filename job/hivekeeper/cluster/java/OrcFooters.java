@@ -7,8 +7,6 @@ import java.util.Locale;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.io.Text;
 import org.apache.orc.BooleanColumnStatistics;
 import org.apache.orc.ColumnStatistics;
@@ -16,7 +14,6 @@ import org.apache.orc.DateColumnStatistics;
 import org.apache.orc.DecimalColumnStatistics;
 import org.apache.orc.DoubleColumnStatistics;
 import org.apache.orc.IntegerColumnStatistics;
-import org.apache.orc.OrcFile;
 import org.apache.orc.OrcProto;
 import org.apache.orc.Reader;
 import org.apache.orc.StringColumnStatistics;
@@ -33,26 +30,12 @@ class OrcFooters {
   private OrcFooters() {}
 
   static void read(Configuration conf, Footer footer) throws Exception {
-    Reader reader = open(conf, footer.file);
+    Reader reader = OrcClaims.open(conf, footer.file, false);
     try {
       describe(reader, footer);
     } finally {
       reader.close();
     }
-  }
-
-  static Reader open(Configuration conf, ListedFile file) throws Exception {
-    Path path = file.place();
-    FileSystem fs = PartFileSystem.of(file.system(conf), file.begin, file.length);
-    if (file.length > Footer.MOST_BYTES) Footer.requireShort(tailBytes(fs, path, file.length));
-    // With its length, as listed: without one the library asks the NameNode for each file again.
-    return OrcFile.createReader(path, OrcFile.readerOptions(conf).filesystem(fs).maxLength(file.length));
-  }
-
-  /** The length of footer and statistics. */
-  private static long tailBytes(FileSystem fs, Path path, long length) throws Exception {
-    OrcProto.PostScript tail = OrcClaims.postscript(fs, path, length);
-    return Math.max(tail.getFooterLength(), tail.getMetadataLength());
   }
 
   private static void describe(Reader reader, Footer footer) throws Exception {

@@ -26,6 +26,8 @@ public class Rights {
 
   private final Configuration conf;
   private int mostListed = 1000000;
+  private int mostExposed = 200000;
+  private int mostAcls = 1000;
 
   public Rights(Configuration conf) {
     this.conf = conf;
@@ -34,6 +36,16 @@ public class Rights {
   /** So many entries of a control directory are listed, which has a few for each run. */
   public void setMostListed(int most) {
     mostListed = most;
+  }
+
+  /** So many of them may be another user's, as those of a trusted owner are, or open to others. */
+  public void setMostExposed(int most) {
+    mostExposed = most;
+  }
+
+  /** So many ACLs of them are asked for, one by one: each costs a call and may have some kilobytes. */
+  public void setMostAcls(int most) {
+    mostAcls = most;
   }
 
   /** A file or directory that another user owns or others may write to; `model.Exposed`. */
@@ -59,16 +71,17 @@ public class Rights {
 
   /**
    * What another user owns or others may write to: top itself, and entries down to `levels` levels below it. Fails if they are too many: whoever
-   * may write to the directory around it can put another one at its place, after its owner was looked at.
+   * may write to the directory around it can put another one at its place, after its owner was looked at. Not all of
+   * them have their ACL; without one, what others may write to counts as open to its group.
    */
   public String exposed(String top, final int levels) throws Exception {
     List<Object> found = new ArrayList<Object>();
     Place place = Place.of(conf, top);
     FileEntry own = place.real == null ? null : FileEntry.at(place);
     if (own == null) return "[]";
-    addExposed(found, place, own, place.real);
-    List<String> level = Collections.singletonList(top);
     Listed listed = new Listed();
+    listed.addExposed(found, place, own, place.real);
+    List<String> level = Collections.singletonList(top);
     for (int depth = 1; depth <= levels && own.isDir; depth++) {
       List<String> below = new ArrayList<String>();
       for (Object each : WorkerPool.map(level, listed)) {
@@ -89,16 +102,16 @@ public class Rights {
   /** Nothing below a directory that is unreadable or has disappeared; its own owner and mode are known already. */
   private class Listed implements WorkerPool.Task {
     private final AtomicInteger left = new AtomicInteger(mostListed);
+    private final AtomicInteger exposedLeft = new AtomicInteger(mostExposed);
+    private final AtomicInteger aclsLeft = new AtomicInteger(mostAcls);
 
     public Object of(Object directory) throws Exception {
       Children found = new Children();
       Place place = Place.of(conf, (String) directory);
       if (place.real == null) return found;
+      List<FileEntry> entries;
       try {
-        for (FileEntry entry : list(place, left)) {
-          addExposed(found.exposed, place, entry, new Path(place.real, entry.name));
-          if (entry.isDir) found.directories.add(place.path + "/" + entry.name);
-        }
+        entries = list(place, left);
       } catch (FileNotFoundException gone) {
         return found;
       } catch (NoSuchFileException gone) {
@@ -107,7 +120,45 @@ public class Rights {
         if (!Denials.isDenial(failed)) throw failed;
         return found;
       }
+      for (FileEntry entry : entries) {
+        addExposed(found.exposed, place, entry, new Path(place.real, entry.name));
+        if (entry.isDir) found.directories.add(place.path + "/" + entry.name);
+      }
       return found;
+    }
+
+    /** `place` is the entry itself or its directory, `real` is the entry. */
+    void addExposed(List<Object> found, Place place, FileEntry entry, Path real) throws IOException {
+      boolean ours = isOurs(place, entry, real);
+      if (ours && !mayOthersWrite(entry)) return;
+      if (exposedLeft.decrementAndGet() < 0) throw new IOException(place.path + " and what is around it have too many entries of others");
+      Exposed exposed = new Exposed();
+      exposed.path = real.equals(place.real) ? place.path.toString() : place.path + "/" + entry.name;
+      exposed.isDir = entry.isDir;
+      exposed.owner = entry.owner;
+      exposed.group = entry.group;
+      exposed.mode = entry.mode;
+      exposed.isOurs = ours;
+      if (entry.hasAcl && mayOthersWrite(entry)) exposed.acl = aclOf(place, entry, real, ours);
+      found.add(exposed);
+    }
+
+    /** None where it is not asked for, may not be known, or is gone. */
+    private List<String> aclOf(Place place, FileEntry entry, Path real, boolean ours) throws IOException {
+      // What a directory of this user gets in place of its ACL depends on it.
+      boolean isNeeded = ours && entry.isDir;
+      if (aclsLeft.decrementAndGet() < 0) {
+        if (isNeeded) throw new IOException(place.path + " and what is around it have too many ACLs that give others the right to write");
+        return Collections.emptyList();
+      }
+      try {
+        return Attributes.aclOf(place.fs, place.fs.getFileStatus(real));
+      } catch (FileNotFoundException gone) {
+        return Collections.emptyList();
+      } catch (IOException failed) {
+        if (isNeeded || !Denials.isDenial(failed)) throw failed;
+        return Collections.emptyList();
+      }
     }
   }
 
@@ -121,21 +172,6 @@ public class Rights {
     }
     if (left.addAndGet(-entries.size()) < 0) throw new IOException(place.path + " and what is around it have too many entries");
     return entries;
-  }
-
-  /** `place` is the entry itself or its directory, `real` is the entry. */
-  private static void addExposed(List<Object> found, Place place, FileEntry entry, Path real) throws IOException {
-    boolean ours = isOurs(place, entry, real);
-    if (ours && !mayOthersWrite(entry)) return;
-    Exposed exposed = new Exposed();
-    exposed.path = real.equals(place.real) ? place.path.toString() : place.path + "/" + entry.name;
-    exposed.isDir = entry.isDir;
-    exposed.owner = entry.owner;
-    exposed.group = entry.group;
-    exposed.mode = entry.mode;
-    exposed.isOurs = ours;
-    if (mayOthersWrite(entry)) exposed.acl = Attributes.aclOf(place.fs, place.fs.getFileStatus(real));
-    found.add(exposed);
   }
 
   /** Whether a listing shows a directory of this user, with rights for nobody else. Of local files it takes a process to tell an owner. */

@@ -34,7 +34,7 @@ public class RowSchema {
 
   /** The type of the rows of a `ListedFile` of ORC. */
   public TypeDescription orcType(String asked) throws Exception {
-    Reader reader = OrcFooters.open(conf, ListedFile.of(asked));
+    Reader reader = OrcClaims.open(conf, ListedFile.of(asked), false);
     try {
       if (reader.getSchema().getChildren().isEmpty()) throw new IllegalStateException("its rows have no columns");
       return reader.getSchema();

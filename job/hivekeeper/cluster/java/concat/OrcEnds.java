@@ -2,13 +2,10 @@ package hivekeeper.concat;
 
 import hivekeeper.ListedFile;
 import hivekeeper.OrcClaims;
-import hivekeeper.PartFileSystem;
 import java.io.IOException;
 import java.util.Arrays;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 
 /** `ConcatEnds` of ORC. */
@@ -33,8 +30,7 @@ public class OrcEnds extends ConcatEnds {
   }
 
   Object footer(ListedFile file) throws Exception {
-    FileSystem part = PartFileSystem.of(file.system(conf), file.begin, file.length);
-    Reader reader = OrcFile.createReader(file.place(), OrcFile.readerOptions(conf).filesystem(part).maxLength(file.length));
+    Reader reader = OrcClaims.open(conf, file, true);
     try {
       return new JoinedOrcFooters.Tail(reader.getFileTail(), reader.getOrcProtoStripeStatistics());
     } finally {

@@ -119,6 +119,8 @@ class OrcSource {
   void requireOneReading(WorkLimit work) throws IOException {
     OrcStreams streams = new OrcStreams(fs, path, reader, meaning.footer.getTypesList(), work);
     try {
+      // Of all stripes before any is read: what is too much costs nothing then.
+      for (Object footer : meaning.stripes) streams.takeDictionaries((OrcProto.StripeFooter) footer);
       for (int i = 0; i < meaning.stripes.size(); i++) {
         streams.require((StripeInformation) reader.getStripes().get(i), (OrcProto.StripeFooter) meaning.stripes.get(i));
       }

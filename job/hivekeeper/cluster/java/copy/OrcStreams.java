@@ -51,6 +51,13 @@ class OrcStreams {
     if (in != null) in.close();
   }
 
+  /** Those that the library reads once more before the rows of a stripe: the lengths of its dictionaries' texts. */
+  void takeDictionaries(OrcProto.StripeFooter footer) {
+    for (int i = 0; i < footer.getColumnsCount(); i++) {
+      if (isDictionary(footer.getColumns(i))) work.takeValues(footer.getColumns(i).getDictionarySize());
+    }
+  }
+
   /** Fails for a stripe with such numbers. */
   void require(StripeInformation stripe, OrcProto.StripeFooter footer) throws IOException {
     if (footer.getColumnsCount() != types.size()) {
@@ -138,7 +145,7 @@ class OrcStreams {
       } else if (kind == OrcProto.Stream.Kind.LENGTH) {
         IntegerReader lengths = numbers(open(stream, at, codec), encoding, false);
         dictionary.bytes = 0;
-        for (int i = 0; i < dictionary.size; i++) dictionary.bytes += requireBelow(lengths.next(), Integer.MAX_VALUE, "a length", stream);
+        for (int i = 0; i < dictionary.size; i++) dictionary.bytes += requireBelow(next(lengths), Integer.MAX_VALUE, "a length", stream);
         requireBelow(dictionary.bytes, Integer.MAX_VALUE, "a dictionary", stream);
       } else if (kind == OrcProto.Stream.Kind.DATA) {
         IntegerReader places = numbers(open(stream, at, codec), encoding, false);
