@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 import pytest
@@ -383,11 +384,10 @@ def test_sides_without_rows_do_not_differ(world):
 
 @pytest.mark.parametrize("side", ["one", "other"])
 def test_files_with_other_row_counts_than_their_footers_said_are_an_error(world, side):
-    world.add(1, "a.parquet", ["x", "y"])
-    world.add(2, "a.parquet", ["x"])
+    for unit in (1, 2):
+        world.add(unit, "a.parquet", ["x"])
     groups = {unit: list(footers_of(world, unit)[str(unit)].groups) for unit in (1, 2)}
-    world.remove(1, "a.parquet")
-    world.add(1, "a.parquet", ["x"])
+    groups[1] = [replace(group, rows=dict.fromkeys(group.rows, 2)) for group in groups[1]]
     sides = (groups[1], groups[2]) if side == "one" else (groups[2], groups[1])
     with pytest.raises(RowsError, match="2 rows in the files' footers, 1 were read"):
         world.rows.differences("parquet", *sides, 10)
