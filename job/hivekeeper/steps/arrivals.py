@@ -102,13 +102,15 @@ class StillLive:
 
     def __init__(self, run: Run, unit: PlannedUnit, expected: Mapping[str, int], directory_id: int) -> None:
         self._run, self._unit, self._expected, self._directory_id = run, unit, expected, directory_id
-        self._sure_of = 0
+        self._sure_of, self._moved = 0, 0
 
     def holds(self) -> bool:
         """One look serves for as many files as it takes calls."""
         if not self._sure_of:
             live = self._unit.live
-            present = self._run.look([self._unit], [live])[live].entries
+            present = self._run.files.look([live], self._run.most_listed([self._unit]))[live].entries
+            # What was moved there is listed again and again.
+            self._run.count_listed([self._unit], len(present) - self._moved)
             if why_too_many(self._run, self._unit, len(present)) or not manifests.holds(self._expected, present):
                 return False
             # The listing is that of the directory wherever it is: in the trash, or below another partition's name.
@@ -117,6 +119,7 @@ class StillLive:
                 return False
             self._sure_of = 1 + len(present) // LISTED_IN_ONE_CALL
         self._sure_of -= 1
+        self._moved += 1
         return True
 
 

@@ -51,7 +51,12 @@ class ConcatExchange:
         return nullcontext()
 
     def find_moved(self) -> Optional[Unit]:
-        return self.joined.find_moved()
+        try:
+            return self.joined.find_moved()
+        except FilesUnavailable:
+            # It is where nobody may finish a join. One that has not happened is given up: the table need not wait until it is back.
+            self.give_up()
+            return self.joined.find_moved()
 
     def rescue(self) -> Tuple[ManifestFile, ...]:
         strayed = self.joined.find_strayed()

@@ -84,7 +84,9 @@ class Means(Protocol):
         """While it lasts, all that is done by paths is done where live was at its beginning."""
 
     def find_moved(self) -> Optional[Unit]:
-        """The partition whose directory live is now, if somebody has moved it together with what the exchange had put there."""
+        """The partition whose directory live is now, if somebody has moved it together with what the exchange had put there. Takes out what
+        waits in a directory that is no partition's.
+        """
 
     def rescue(self) -> Tuple[ManifestFile, ...]:
         """If live was moved out of the table, where nothing may be changed: make a backup of the run of what only the exchange could show

@@ -226,6 +226,37 @@ def test_what_was_joined_by_mistake_is_not_hidden_where_its_partition_was_moved_
     assert "new" in seen | rows_aside(desk)
 
 
+TAIL, FILE, CONCAT = ["rename_exact", "/ready/", "/dt=1/."], ["rename_exact", "/ready/", "/dt=1/part"], ["concat", "/dt=1/part"]
+
+
+def move_away(desk):
+    desk.world.files.namespace.rename(desk.live("dt=1"), "hdfs://nn/warehouse/away")
+
+
+def require_as_before(desk):
+    desk.world.files.namespace.rename("hdfs://nn/warehouse/away", desk.live("dt=1"))
+    assert desk.run_directories() == []
+    assert rows_by_file(desk) == {"large.parquet": ("large",), **{f"part-0000{n}.parquet": (SMALL[n],) for n in range(3)}}
+
+
+@pytest.mark.parametrize("words", [TAIL, FILE, CONCAT])
+def test_a_partition_that_is_moved_out_of_the_table_before_it_is_joined_does_not_stop_the_table(words):
+    desk = a_desk()
+    at(desk, words, lambda: move_away(desk))
+    result = desk.compact()
+    assert (outcomes(result), result.code) == ({"dt=1": "not-swapped", "dt=2": "swapped"}, Exit.PARTIAL)
+    require_as_before(desk)
+
+
+@pytest.mark.parametrize("words", [TAIL, FILE, CONCAT])
+def test_a_killed_join_that_has_not_happened_is_given_up_in_a_partition_that_was_moved_out_of_the_table(words):
+    desk = a_desk()
+    desk.kill_before(words, desk.compact)
+    move_away(desk)
+    assert desk.recover().code == Exit.DONE
+    require_as_before(desk)
+
+
 @pytest.mark.parametrize("words", BEFORE_TAKEN)
 @pytest.mark.parametrize("then", [drop_partition, create_again])
 def test_what_was_joined_by_mistake_becomes_a_backup_if_its_partition_went_to_the_trash(words, then):

@@ -98,6 +98,17 @@ def test_a_unit_to_which_many_files_came_keeps_none_from_its_exchange(monkeypatc
     assert desk.world.rows_of(desk.table) == before + Counter(f"y{nth}" for nth in range(200))
 
 
+def test_what_is_listed_again_while_late_files_are_carried_over_is_not_counted(monkeypatch):
+    """No attacker needed: before each file that is moved to live all that were moved there are listed once more."""
+    monkeypatch.setattr(run_directory, "MOST_LATE", 10)
+    monkeypatch.setattr(run_directory, "MOST_BEYOND", 1500)
+    desk = a_desk(4, max_files=180)
+    before = desk.world.rows_of(desk.table)
+    joined_desk.at(desk, ["stage", "/ready/u00002"], lambda: add_files(desk, desk.live("dt=001"), 100))
+    assert set(outcomes(desk.compact()).values()) == {"swapped"}
+    assert desk.world.rows_of(desk.table) == before + Counter(f"y{nth}" for nth in range(100))
+
+
 @pytest.mark.parametrize("moves", [False, True])
 def test_a_directory_that_comes_to_each_unit_just_before_its_check_is_listed_a_few_times(moves, monkeypatch):
     monkeypatch.setattr(run_directory, "MOST_LATE", 5)
