@@ -455,6 +455,8 @@ class FileRowGroups(NamedTuple):
 VALUES_PER_BYTE = 1000
 # Read in about the time that a file takes anyway.
 VALUES_PER_FILE = 2**20
+# With so many more, a single file is not read. As in WorkLimit.java.
+MOST_VALUES_OF_FILE = 2**30
 
 
 def expect_values(files: Collection[FileInfo]) -> int:

@@ -230,7 +230,7 @@ class Code(Coded):
         None,
         "its files claim more values than files of their size can be expected to hold: more than 1,000 for each byte and a million for "
         "each file, as long runs of NULL or of one value may. Of such values 2²⁶ are read of one table, and 2³⁵ more of all tables of a "
-        "command",
+        "command; and no file is written with more than 2³⁰",
         "compact the table by a command of its own; if that does not help, write the files anew",
     )
     MIXED_FORMS = (

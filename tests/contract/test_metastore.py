@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hivekeeper import names, ports, quoting
+from hivekeeper.cluster import metastore as metastore_module
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import Cause, metastore_error
@@ -560,7 +561,8 @@ def test_a_database_whose_tables_cannot_be_told_is_named_and_not_passed_over(rea
             real.metastore.locations_below([table.location])
         # No caller takes it as a refusal of the table in its hands.
         assert not isinstance(raised.value, MetastoreRefused)
-    assert asked == [crowd]
+    # Twice for the first time, and not for the second.
+    assert asked == [crowd, crowd]
     assert real.metastore.table_names(real.database) == ("events",)
     with pytest.raises(MetastoreRefused, match="cannot tell their names"):
         real.metastore.table_names(crowd)
@@ -579,6 +581,32 @@ def test_a_metastore_that_answers_nothing_about_a_database_is_asked_again(real):
         with pytest.raises(Exception, match="too large for this metastore"):
             real.metastore.locations_below([table.location])
     assert len(asked) == 2
+
+
+def test_a_metastore_that_fails_once_at_the_names_of_a_database_keeps_no_table_from_its_turn(real):
+    """Each of a thousand tables was refused for a minute, which is all that they take then."""
+    table, fails = real.add_table("events"), [True]
+    let_fail(real, lambda _: bool(fails and fails.pop()), "getAllTables")
+    assert real.metastore.locations_below([table.location])[table.location] == (table.full_name,)
+    fails.append(True)
+    assert real.metastore.table_names(real.database) == ("events",)
+
+
+def test_what_a_metastore_refuses_while_it_refuses_everything_is_not_kept(real, monkeypatch):
+    table, is_down, ask, passed = real.add_table("events"), [True], metastore_module._ask, []
+
+    def answer(method, *arguments):
+        # It has qualified the places, and named the databases.
+        if is_down and len(passed) == 2:
+            raise MetastoreRefused("the database behind it does not answer")
+        passed.append(method)
+        return ask(method, *arguments)
+
+    monkeypatch.setattr(metastore_module, "_ask", answer)
+    with pytest.raises(MetastoreUnavailable, match="is not known"):
+        real.metastore.locations_below([table.location])
+    is_down.clear()
+    assert real.metastore.locations_below([table.location])[table.location] == (table.full_name,)
 
 
 @pytest.mark.parametrize(("bound", "most", "said"), [("MOST_TABLES", 1, "are 2, more than 1"), ("MOST_OF_PLACES", 99, "more than 99 ch")])

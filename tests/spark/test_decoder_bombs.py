@@ -115,6 +115,17 @@ def test_a_page_of_more_than_a_share_is_read_by_a_task_that_runs_alone(copier, t
     assert (answer.failed, answer.digest.rows) == ("", 32)
 
 
+def test_a_page_of_more_than_a_share_behind_more_values_than_expected_is_read_by_a_task_that_runs_alone(copier, tmp_path):
+    nulls, long = pa.nulls(1 << 22, pa.large_binary()), pa.array([bytes(4 << 20)] * 32, pa.large_binary())
+    source, schema = tmp_path / "one" / "a", pa.schema({"a": pa.large_binary()})
+    source.parent.mkdir()
+    with pq.ParquetWriter(source, schema, compression="zstd", use_dictionary=False, data_page_size=1 << 30, store_schema=False) as writer:
+        for column in (*[nulls] * 8, long):
+            writer.write_table(pa.table({"a": column}), row_group_size=1 << 22)
+    (answer,) = copier.digest([listed(source.parent)])
+    assert (answer.failed, answer.digest.rows) == ("", 8 * (1 << 22) + 32)
+
+
 def test_the_pages_of_all_columns_together_are_bounded(copier, tmp_path):
     zeros = pa.repeat(0, 4 << 20)
     (answer,) = copy_all(copier, [write_pages(tmp_path / "wide", {f"c{number}": zeros for number in range(40)})])

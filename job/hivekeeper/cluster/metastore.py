@@ -11,7 +11,7 @@ import os
 import re
 import time
 from bisect import bisect_left
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, ports, quoting
@@ -209,7 +209,10 @@ class HiveMetastore:
                 f"where the tables of the database {database} are is not known, and any of them may share a directory with another table: "
                 f"the metastore does not tell it ({error}); have those that nobody needs dropped, or this user allowed to see them"
             )
-            self._refused = why, time.monotonic()
+            with suppress(MetastoreUnavailable):
+                # In a bad minute it fails at this, too: that may be over when the next table asks.
+                self.databases()
+                self._refused = why, time.monotonic()
             raise MetastoreUnavailable(why) from error
 
 

@@ -109,6 +109,8 @@ class RoomForValues:
 
     def take(self, candidate: Candidate) -> Candidate:
         """The candidate, unfit if there is no room for it."""
+        if candidate.footers.values > candidate.values_of_outputs:
+            return replace(candidate, unfit=_explain_unreadable(candidate))
         shared = max(0, candidate.bare_values - self._of_table)
         if shared > self._of_command:
             return replace(candidate, unfit=self._explain(candidate.bare_values))
@@ -121,6 +123,12 @@ class RoomForValues:
         what = f"its files claim {needed:,} values more than files of their size can be expected to hold"
         what += f"; of such values this command reads {room:,} more here"
         return Reason(Code.TOO_MANY_VALUES, what, "compact the table by a command of its own; if that does not help, write the files anew")
+
+
+def _explain_unreadable(candidate: Candidate) -> Reason:
+    values, most = candidate.footers.values, candidate.values_of_outputs
+    what = f"its files claim {values:,} values; of fewer files of that size no more than {most:,} are read"
+    return Reason(Code.TOO_MANY_VALUES, what, "leave the unit out with --where, or write the files anew")
 
 
 def limit_by_wish(settings: Settings) -> List[Limit]:

@@ -13,6 +13,8 @@ from hivekeeper import names
 from hivekeeper.config.codecs import SAME_AS, list_writable
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import (
+    MOST_VALUES_OF_FILE,
+    VALUES_PER_BYTE,
     Attributes,
     Digest,
     FileInfo,
@@ -131,6 +133,11 @@ class Candidate:
     def bare_values(self) -> int:
         """How many values its files claim that neither their bytes nor their number cover."""
         return max(0, self.footers.values - expect_values(self.analysis.files))
+
+    @property
+    def values_of_outputs(self) -> int:
+        """So many values at most can be read of the files that it would become, about as long as its own and one for each form at least."""
+        return VALUES_PER_BYTE * self.analysis.sizes.total_bytes + MOST_VALUES_OF_FILE * len(self.footers.groups)
 
     @property
     def is_rowless(self) -> bool:

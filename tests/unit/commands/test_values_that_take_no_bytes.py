@@ -9,7 +9,8 @@ import pytest
 
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.model import Selection
-from hivekeeper.plan.capacity import MOST_VALUES_OF_COMMAND, MOST_VALUES_OF_TABLE
+from hivekeeper.plan import capacity
+from hivekeeper.plan.capacity import MOST_VALUES_OF_TABLE
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import a_table
@@ -19,6 +20,13 @@ from support.world import World
 
 LENGTH, FILES = 1000, 12
 COVERED = FILES * (1000 * LENGTH + 2**20)
+MOST_VALUES_OF_COMMAND = 2**29
+
+
+@pytest.fixture(autouse=True)
+def room(monkeypatch):
+    """Less than one file may have."""
+    monkeypatch.setattr(capacity, "MOST_VALUES_OF_COMMAND", MOST_VALUES_OF_COMMAND)
 
 
 def add(world, table, units):
@@ -62,3 +70,12 @@ def test_a_table_does_not_take_all_from_the_others():
     told_of = told(compact_swap(a_context(world.cluster, Selection(databases=("sales",)), "20260201t020301z-0000")))
     assert told_of[("sales.a", "dt=1")] is Outcome.SWAPPED
     assert {told_of[("sales.b", f"dt={day}")] for day in (1, 2)} == {Outcome.SWAPPED, Code.TOO_MANY_VALUES}
+
+
+@pytest.mark.parametrize("exchange", ["directory", "files"])
+def test_no_file_is_written_that_has_more_values_than_one_is_read_with(exchange, monkeypatch):
+    """It took a minute and half the room of the command, each night, and counted as one that is not what was read."""
+    monkeypatch.setattr(capacity, "MOST_VALUES_OF_COMMAND", 2**35)
+    world, most = World(), 1000 * FILES * LENGTH + 2**30
+    add(world, a_table(["dt"]), {"dt=1": most, "dt=2": most + 1})
+    assert outcomes(Desk(world, exchange=exchange).compact()) == {"dt=1": "swapped", "dt=2": "refused"}

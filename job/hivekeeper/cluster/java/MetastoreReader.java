@@ -50,10 +50,22 @@ public class MetastoreReader {
       found = connection.client.getAllTables(database);
     } catch (Exception failed) {
       connection.requireAnswers(database, failed);
-      throw new MetaException("it cannot tell their names: " + Messages.shortReason(failed));
+      found = askAgain(database, failed);
     }
     if (found.size() > mostTables) throw new MetaException("there are " + found.size() + ", more than " + mostTables);
     return found;
+  }
+
+  /** What failed once, as while a metastore is started anew, says nothing about the database. An answer that is too large stays so. */
+  private List<String> askAgain(String database, Exception failed) throws MetaException {
+    Exception why = failed;
+    try {
+      boolean isTooLarge = failed instanceof MetaException && SteadyClient.isTooLarge((MetaException) failed);
+      if (!isTooLarge) return connection.client.getAllTables(database);
+    } catch (Exception failedAgain) {
+      why = failedAgain;
+    }
+    throw new MetaException("it cannot tell their names: " + Messages.shortReason(why));
   }
 
   /** A table whose definition is told. */

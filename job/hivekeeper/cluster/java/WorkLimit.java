@@ -5,7 +5,7 @@ package hivekeeper;
  * a file of a kilobyte can be read for years. A long value counts for several.
  */
 public class WorkLimit {
-  /** Read in about a minute. A single file may have so many that no bytes stand for; of many files, plan/capacity.py bounds them. */
+  /** Read in about a minute. A single file may have so many that no bytes stand for, as in model.py; of many files, plan/capacity.py bounds them. */
   public static final long FREE = 1L << 30;
   /** A table of which nearly all columns are NULL has a hundred. As in model.py. */
   private static final long VALUES_PER_BYTE = 1000L;

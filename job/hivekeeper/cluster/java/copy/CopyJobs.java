@@ -78,10 +78,11 @@ public class CopyJobs {
   private List<Object> run(List<Object> tasks) throws Exception {
     Broadcast<?> shared = context.broadcast(new SerializableConfiguration(conf));
     CopyTask task = new CopyTask(shared, cores(context.getConf()), windowBytes);
+    // With the share of all that run at a time: another file that was read at the same time may have taken the memory.
+    CopyTask alone = new CopyTask(shared, 1, windowBytes);
     List<Object> answers = ask(task, tasks, tasks.size());
-    // One after the other, each with the share of all: another file that was read at the same time may have taken the memory.
-    askAgain(new CopyTask(shared, 1, windowBytes), tasks, answers, which(answers, "starved"), 1);
-    readMore(task, tasks, answers);
+    askAgain(alone, tasks, answers, which(answers, "starved"), 1);
+    readMore(task, alone, tasks, answers);
     return answers;
   }
 
@@ -104,7 +105,7 @@ public class CopyJobs {
    * The tasks that have more values than they may, once more with others besides, as long as there is room for these: footers tell neither
    * how long values are nor what ORC counts in structs, and for a digest they are not read. What a task does not read is there for the next.
    */
-  private void readMore(CopyTask task, List<Object> tasks, List<Object> answers) throws Exception {
+  private void readMore(CopyTask task, CopyTask alone, List<Object> tasks, List<Object> answers) throws Exception {
     List<Integer> places = which(answers, "exceeded");
     int done = 0;
     while (done < places.size()) {
@@ -114,6 +115,9 @@ public class CopyJobs {
       List<Integer> some = places.subList(done, (int) Math.min(places.size(), done + room));
       for (Integer place : some) ((Map) tasks.get(((Integer) place).intValue())).put("more", more);
       askAgain(task, tasks, answers, some, some.size());
+      List<Integer> starved = which(answers, "starved");
+      starved.retainAll(some);
+      askAgain(alone, tasks, answers, starved, 1);
       for (Integer place : some) {
         long unread = ((Number) ((Map) answers.get(((Integer) place).intValue())).get("unread")).longValue();
         moreValues -= Math.max(OF_ASKING, more - unread);
