@@ -21,6 +21,8 @@ from hivekeeper.steps.whereabouts import usable_until
 # is at work: see usable_until.
 MOST_AGE_AT_FIRST_MS = 10_000
 
+_CREATED_AGAIN = Reason(Code.TABLE_CREATED_AGAIN, "it was dropped and created again meanwhile")
+
 
 @dataclass(frozen=True)
 class Directories:
@@ -43,8 +45,8 @@ class CreatedAgain:
 
     @property
     def refusal(self) -> Refused:
-        what, state = f"{self.table.full_name}: it was dropped and created again meanwhile", "nothing more was discarded"
-        return Refused(what, code=Code.TABLE_CREATED_AGAIN, state=state, next="run cleanup again")
+        what, state = f"{self.table.full_name}: {_CREATED_AGAIN.what}", "nothing more was discarded"
+        return Refused(what, code=_CREATED_AGAIN.code, state=state, next="run cleanup again")
 
 
 Answer = Union[Directories, CreatedAgain]
