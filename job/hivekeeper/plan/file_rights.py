@@ -18,6 +18,7 @@ from hivekeeper.reasons import Code, Reason
 # Of one unit's files; whoever may write there can make any number.
 MOST_DIFFERENT = 100
 READ, ALL = 0o4, 0o7
+OWNER = ALL << 6
 
 
 @dataclass(frozen=True)
@@ -161,18 +162,21 @@ def _shown(file: FileInfo) -> Tuple[str, str, int]:
 def while_written(attributes: Attributes) -> Attributes:
     """Those of the directory in which copies are written: its policies say how their blocks are stored, for good. All else each copy is
     given when it is proved; until then it is for the user of the run alone. The group is the one that HDFS gives.
+    What its owner may not do there, they may not do with the copies' own either: who may not write could never remove them again.
     """
-    return Attributes("", "", OWNER_ONLY | 0o100, OWNER_ONLY, storage_policy=attributes.storage_policy, ec_policy=attributes.ec_policy)
+    mode = attributes.mode & OWNER
+    return Attributes("", "", mode, OWNER_ONLY, storage_policy=attributes.storage_policy, ec_policy=attributes.ec_policy)
 
 
 def with_different_owners(wanted: Iterable[Attributes]) -> List[Attributes]:
-    """So few of them that each owner and group, and each set of policies, is among them: what else they say the owner of a directory may
-    give it anyway, and each partition may say something else.
+    """So few of them that each owner and group, each set of policies, and all that an owner may do, is among them: what else they say the
+    owner of a directory may give it anyway, and each partition may say something else.
     """
     found: Dict[object, Attributes] = {}
     for attributes in wanted:
         for one in filter(None, (with_owner_of_files(attributes), attributes)):
             found.setdefault((one.owner, one.group), one)
+            found.setdefault(one.mode & OWNER, one)
             found.setdefault((one.storage_policy, one.ec_policy, one.own_storage_policy, one.own_ec_policy), one)
     return list(dict.fromkeys(replace(one, xattrs=()) for one in found.values()))
 

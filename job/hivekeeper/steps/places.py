@@ -22,7 +22,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.observe import find_alone, find_existing, look_at, qualify_all, refused_if_too_many
 from hivekeeper.steps.run_directory import Run
-from hivekeeper.steps.whereabouts import usable_until
+from hivekeeper.steps.whereabouts import MOST_AGE_MS, usable_until
 
 log = logging.getLogger(__name__)
 
@@ -313,8 +313,9 @@ def restore_partitions(run: Run, units: Sequence[UnitResult]) -> List[UnitResult
 
     Discovery would add such a directory by itself, but without the partition's parameters. A partition without its files was dropped by a
     user.
-    All partitions have to be read for that, as it may have another name now. If that was done a moment ago, it waits for the units that
-    come next, or for the end of the run: whoever drops a partition again and again would have all of them read each time.
+    All partitions have to be read for that, as it may have another name now. If that has taken a minute altogether, and was done a moment
+    ago, it waits for the units that come next, or for the end of the run: whoever drops a partition again and again would have all of them
+    read each time.
     """
     if not discovers(run.table):
         return []
@@ -327,8 +328,14 @@ def restore_partitions(run: Run, units: Sequence[UnitResult]) -> List[UnitResult
     missing = known.missing
     try:
         found = ask(run, [unit.planned for unit in missing.values()])
+    except (MetastoreUnavailable, Refused) as error:
+        # Of others it has just told, so their sizes can be recorded.
+        log.warning("table=%s step=restore-partition failed reason=%r", run.table.log_field, str(error))
+        return []
     finally:
-        known.not_missing_until_ms = usable_until(clock, began_ms)
+        known.missing_ms += clock.monotonic_ms() - began_ms
+        if known.missing_ms > MOST_AGE_MS:
+            known.not_missing_until_ms = usable_until(clock, began_ms)
     known.missing = {}
     restored, _ = _restore(run, list(missing.values()), found)
     return [missing[number] for number in restored]

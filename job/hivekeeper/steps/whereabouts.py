@@ -26,7 +26,8 @@ class Whereabouts:
 
     `former`: by id the paths of all that a run may have to look for. `partitions`: by their directories; `new_names`: those that its table
     may have by now. What was found may be used until a time; until `not_alone_until_ms` no unit counts as alone in its directory.
-    `missing`: units that the metastore did not have; it is asked for them again after `not_missing_until_ms`.
+    `missing`: units that the metastore did not have; it is asked for them again after `not_missing_until_ms`. `missing_ms`: how long that
+    has taken.
     """
 
     most_ms: float = MOST_MS
@@ -42,6 +43,7 @@ class Whereabouts:
     new_names_until_ms: float = -math.inf
     missing: Dict[UnitNumber, UnitResult] = field(default_factory=dict)
     not_missing_until_ms: float = -math.inf
+    missing_ms: float = 0.0
 
     def find(self, files: Files, clock: Clock, near: str, file_id: int, former: str) -> Optional[str]:
         """Where it is now; None if it does not exist, or its place is not shown to this user. `near`: as for Files.find_paths. Raises

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -10,9 +10,10 @@ import pytest
 from hivekeeper.codes import Exit
 from hivekeeper.model import StageUnit
 from hivekeeper.plan import capacity, compaction, sizing
+from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.steps import finish
+from hivekeeper.steps import finish, places
 from hivekeeper.steps.table_lock import AT_ONCE_S, HIVE_LOCK_WAIT_S
 from hivekeeper.steps.whereabouts import MOST_AGE_MS
 from support.builders import FORM, a_partition, a_table
@@ -173,7 +174,7 @@ def test_hives_lock_is_waited_for_once_in_a_run_if_that_is_in_vain(monkeypatch, 
     assert waits == [HIVE_LOCK_WAIT_S] + [AT_ONCE_S if is_held_by_another else HIVE_LOCK_WAIT_S] * 5
 
 
-def drop_in_each_batch(monkeypatch, desk, ms_each=0):
+def drop_in_each_batch(monkeypatch, desk, ms_each=0, ms_of_reading=0):
     """Before sizes are recorded, as discovery or whoever may alter the table can. Counts partitions that are read, or looked for."""
     seen = {"read": 0, "looked for": 0}
     partitions, look, finish_units = FakeMetastore.partitions, FakeFiles.look, finish.finish_units
@@ -181,6 +182,7 @@ def drop_in_each_batch(monkeypatch, desk, ms_each=0):
     def count_partitions(self, table):
         found = partitions(self, table)
         seen["read"] += len(found)
+        desk.world.clock.elapsed_ms += ms_of_reading
         return found
 
     def count_look(self, directories, *most):
@@ -207,7 +209,7 @@ def test_a_partition_dropped_in_each_batch_does_not_have_all_partitions_read_eac
         desk.world.files.writer.make_directory(desk.live(f"dt=x{number}"))
     seen = {"read": 0, "looked for": 0}
     if drops:
-        seen = drop_in_each_batch(monkeypatch, desk)
+        seen = drop_in_each_batch(monkeypatch, desk, ms_of_reading=MOST_AGE_MS * 0.6)
     assert set(outcomes(desk.compact()).values()) == {"swapped"}
     assert seen["read"] <= 460 * 4 and seen["looked for"] <= 400 * 4
     assert set(names) <= {one.name for one in desk.world.metastore.partitions(desk.world.metastore.tables("sales", ["events"])["events"])}
@@ -216,6 +218,7 @@ def test_a_partition_dropped_in_each_batch_does_not_have_all_partitions_read_eac
 def test_partitions_that_wait_to_be_put_back_come_back_before_the_run_ends_with_the_sizes_of_their_new_files(monkeypatch):
     """As soon as all partitions may be read again: readers miss their rows until then."""
     desk, names = make_many({"discover.partitions": "true"}, batch_units=10)
+    monkeypatch.setattr(places, "MOST_AGE_MS", -1)
     drop_in_each_batch(monkeypatch, desk, ms_each=MOST_AGE_MS / 2.5)
     missing, update = [], FakeMetastore.update_sizes
 
@@ -226,3 +229,41 @@ def test_partitions_that_wait_to_be_put_back_come_back_before_the_run_ends_with_
     monkeypatch.setattr(FakeMetastore, "update_sizes", note)
     assert set(outcomes(desk.compact()).values()) == {"swapped"}
     assert missing == [(60, 10), (59, 10), (58, 10), (60, 12), (59, 10), (58, 10)]
+
+
+def test_a_partition_that_is_dropped_soon_after_another_one_is_put_back_with_its_batch(monkeypatch):
+    """The next batch may take hours; readers miss its rows, and a run that is killed leaves it to an operator whether it is put back."""
+    desk, names = make_many({"discover.partitions": "true", "external.table.purge": "true"}, batch_units=20)
+    drop_in_each_batch(monkeypatch, desk, ms_of_reading=1000)
+    write, missing = FakeRows.write_stage, []
+
+    def look(self, batch):
+        missing.append(set(names) - set(desk.world.catalog.partitions[desk.table]))
+        return write(self, batch)
+
+    monkeypatch.setattr(FakeRows, "write_stage", look)
+    assert set(outcomes(desk.compact()).values()) == {"swapped"}
+    assert missing == [set()] * 3
+
+
+def test_partitions_that_cannot_be_looked_for_among_all_do_not_keep_others_from_getting_their_sizes(monkeypatch):
+    """They wait for the next batch, and again for the one after it."""
+    desk, names = make_many({"discover.partitions": "true"}, batch_units=20)
+    jobs = count_jobs(monkeypatch)
+    drop_in_each_batch(monkeypatch, desk)
+    sizes, update, partitions = [], FakeMetastore.update_sizes, FakeMetastore.partitions
+
+    def refuse(self, table):
+        if jobs:
+            raise MetastoreUnavailable("too many")
+        return partitions(self, table)
+
+    def note(self, table, some, *more):
+        sizes.extend(some)
+        return update(self, table, some, *more)
+
+    monkeypatch.setattr(FakeMetastore, "partitions", refuse)
+    monkeypatch.setattr(FakeMetastore, "update_sizes", note)
+    with suppress(MetastoreUnavailable):
+        desk.compact()
+    assert sorted(sizes) == names

@@ -72,18 +72,20 @@ def test_units_that_differ_do_not_share_a_batch_of_rows(other):
     assert {unit.number for batch in planned.batches for unit in batch.units} == {1, 2, 3}
 
 
-def test_only_how_blocks_are_stored_divides_copied_units_into_batches():
+def test_only_how_blocks_are_stored_and_what_an_owner_may_do_divides_copied_units_into_batches():
     forms = [replace(FORM, codec="gzip"), replace(FORM, identity="another")]
     unlike = [
         {"owner": "alice", "group": "staff", "file_owner": "bob", "file_group": "ops"},
         {"mode": 0o700, "file_mode": 0o600, "acl": ("user:bob:r-x",), "file_acl": ("user:bob:r--",), "xattrs": (("user.a", "1"),)},
         {"storage_policy": "COLD"},
         {"ec_policy": "RS-6-3-1024k"},
+        # Its owner could not delete a copy that has a directory like this, nor could a recovery.
+        {"mode": 0o555},
     ]
     others = [a_candidate(f"dt={at}", form=form) for at, form in enumerate(forms, 2)]
     others += [a_candidate(f"dt={at}", attributes=replace(PLAIN, **one)) for at, one in enumerate(unlike, 4)]
     planned = plan(a_candidate("dt=1"), *others)
-    assert batches(planned) == [["dt=1", "dt=2", "dt=3", "dt=4", "dt=5"], ["dt=6"], ["dt=7"]]
+    assert batches(planned) == [["dt=1", "dt=2", "dt=3", "dt=4", "dt=5"], ["dt=6"], ["dt=7"], ["dt=8"]]
     assert {batch.is_copied for batch in planned.batches} == {True}
 
 

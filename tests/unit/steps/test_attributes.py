@@ -121,6 +121,9 @@ def test_a_rehearsal_tries_each_owner_group_and_policy_once_whatever_else_direct
     assert files.steps == 1 + 3
     attributes.rehearse(files, PLACE, [replace(WANTED, storage_policy="COLD"), replace(WANTED, ec_policy="RS-6-3-1024k")], "require")
     assert files.steps == 1 + 3 + 2
+    # Whoever may not list it cannot give the files in it their rights.
+    attributes.rehearse(files, PLACE, [WANTED, replace(WANTED, mode=0o077), replace(WANTED, mode=0o070)], "require")
+    assert files.steps == 1 + 3 + 2 + 2
 
 
 @pytest.mark.parametrize("unlike", [{"file_owner": "bob"}, {"group": "ops"}, {"file_group": "ops"}], ids=str)
