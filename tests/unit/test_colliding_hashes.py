@@ -9,7 +9,7 @@ import pytest
 
 from hivekeeper.cluster.files import _snapshot
 from hivekeeper.commands import verify as verify_command
-from hivekeeper.model import ColumnFacts, Content, Digest, FileInfo, UnitFooters
+from hivekeeper.model import Attributes, ColumnFacts, Content, Digest, FileInfo, UnitFooters
 from hivekeeper.plan import retention, settled, sizing
 from hivekeeper.plan.analysis import Status
 from hivekeeper.plan.chain import Chain
@@ -186,6 +186,6 @@ def test_lengths_are_counted_without_looking_them_up():
 def test_facts_of_columns_are_not_shared():
     unhashable = type("Facts", (ColumnFacts,), {"__hash__": refuse_to_hash})
     facts = unhashable(1, solve((1,), (hash(None), hash(None))))
-    unit = Candidate(SimpleNamespace(), UnitFooters((a_group({"f": 1}, FORM, {"id": facts}),)), None)
+    unit = Candidate(SimpleNamespace(), UnitFooters((a_group({"f": 1}, FORM, {"id": facts}),)), Attributes("", "", 0, 0))
     (shared,) = Shared().of_all([unit])
     assert shared.footers.groups[0].columns["id"] is facts
