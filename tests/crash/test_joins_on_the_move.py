@@ -40,6 +40,11 @@ from support.joined_desk import (
 MOST_CALLS = 1000
 
 
+def some(*values, only_nightly=()):
+    """Each takes ten seconds, so not all are tried before each change."""
+    return [*values, *(pytest.param(value, marks=pytest.mark.thorough) for value in only_nightly)]
+
+
 @contextmanager
 def at_call(desk, acts):
     """Act just before a command's calls with these numbers; yields the numbers of those that are still to come."""
@@ -106,7 +111,7 @@ def every_call(play, first=1, step=1):
     raise AssertionError(f"more than {MOST_CALLS} calls")
 
 
-@pytest.mark.parametrize("again", [None, "dt=9", "dt=1"])
+@pytest.mark.parametrize("again", some("dt=9", "dt=1", only_nightly=[None]))
 def test_what_was_taken_by_mistake_is_not_hidden_in_a_partition_that_is_renamed_twice(again):
     def play(number):
         desk = wrong_join()
@@ -142,7 +147,7 @@ def test_what_was_taken_by_mistake_is_not_hidden_in_a_partition_that_is_renamed(
     every_call(play)
 
 
-@pytest.mark.parametrize("calls", [1, 2, 3, 5, 8, 13])
+@pytest.mark.parametrize("calls", some(1, 5, only_nightly=[2, 3, 8, 13]))
 @pytest.mark.parametrize("begin", [wrong_join, waiting_join])
 def test_nothing_is_hidden_in_a_directory_that_is_away_for_some_calls(begin, calls):
     def play(number):
@@ -161,7 +166,7 @@ def test_nothing_is_hidden_in_a_directory_that_is_away_for_some_calls(begin, cal
     every_call(play)
 
 
-@pytest.mark.parametrize("calls", [1, 2, 5, 0])
+@pytest.mark.parametrize("calls", some(1, 0, only_nightly=[2, 5]))
 def test_nothing_is_hidden_in_a_directory_that_is_moved_while_files_of_it_are_joined(calls):
     """One of them is replaced just before. Without `calls` it stays away, and the metastore is told."""
 
@@ -270,7 +275,7 @@ def test_what_was_taken_by_mistake_is_not_hidden_where_nobody_looks_for_it(where
     assert "new" in rows_aside(desk)
 
 
-@pytest.mark.parametrize("calls", [2, 3, 5, 8])
+@pytest.mark.parametrize("calls", some(2, 8, only_nightly=[3, 5]))
 def test_no_old_files_are_called_discarded_in_a_directory_that_is_away_for_some_calls_of_a_cleanup(calls):
     def play(number):
         desk = a_desk()
