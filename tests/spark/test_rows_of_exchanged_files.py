@@ -33,8 +33,8 @@ def exchanged(request, gateway, tmp_path):
     place.write_bytes(sound)
 
     class Exchanged(SparkRows):
-        def digests(self, *asked):
-            found = super().digests(*asked)
+        def _read(self, *asked, **how):
+            found = super()._read(*asked, **how)
             place.unlink()
             place.write_bytes(ENDLESS)
             return found
