@@ -325,6 +325,13 @@ def test_values_of_one_hash_are_not_compared_with_one_another(copier, tmp_path, 
     assert pq.read_table(tmp_path / "out" / "u" / "a").equals(pq.read_table(source / "a"))
 
 
+def unreadable_orc(rows: SparkRows, directory: Path, kinds: Mapping[str, bytes]) -> Mapping[str, str]:
+    """Why these ORC files cannot be read, "" for those that can."""
+    places = write_each(directory, {name: lambda data=data: data for name, data in kinds.items()})
+    found = rows.footers("orc", {place.name: listed(place) for place in places})
+    return {name: "".join(why for _, why in unit.unreadable) for name, unit in found.items()}
+
+
 def test_the_blocks_that_an_end_claims_are_not_allocated(rows, tmp_path):
     """Each such file of a hundred bytes would cost the driver two full garbage collections."""
     numbers = {orc_bombs.DATA: orc_bombs.NUMBERS}
@@ -352,7 +359,31 @@ def test_the_end_of_a_file_does_not_become_a_gigabyte(rows, tmp_path, of_stripes
     assert (unreadable["1"], list(unlike)) == ((), ["256"])
     # For a footer the statistics of stripes are not decompressed.
     refused = [unlike["256"], *([] if of_stripes else [unreadable["256"][0][1]])]
-    assert all("takes more than 67108864 when it is decompressed" in why for why in refused)
+    assert all(re.search(r"take more than 67\d+ bytes of buffers", why) for why in refused)
+
+
+def test_an_end_in_few_bytes_does_not_become_many_megabytes(rows, tmp_path):
+    """Forty bytes for each block, in fewer blocks than are refused."""
+    more = orc_bombs.block(pa.compress(b"\x30\x00" * (orc_bombs.BLOCK // 2), "zstd", asbytes=True))
+    sound = orc_bombs.block(orc_bombs.FOOTER_WITHOUT_ROWS, is_compressed=False)
+    kinds = {str(times): orc_bombs.file_with_blocks(sound + more * times, orc_bombs.ZSTD, orc_bombs.BLOCK) for times in (1, 100)}
+    found = unreadable_orc(rows, tmp_path, kinds)
+    assert found["1"] == ""
+    assert re.search(r"takes more than \d+ when it is decompressed", found["100"])
+
+
+def test_an_end_of_many_blocks_takes_no_new_buffer_for_each(rows, tmp_path):
+    """Eight bytes cost the driver eight MiB: a file of 64 MB, hours."""
+    nothing = orc_bombs.block(b"", is_compressed=False) + orc_bombs.block(orc_bombs.deflated(b""))
+    kinds = {
+        f"{times} of {size}": orc_bombs.file_with_blocks(
+            nothing * times + orc_bombs.packed(orc_bombs.FOOTER_WITHOUT_ROWS), orc_bombs.ZLIB, size
+        )
+        for times, size in ((7, 1 << 23), (8, 1 << 23), (1000, 1 << 10), (100_000, 1 << 10), (100_000, 100))
+    }
+    found = unreadable_orc(rows, tmp_path, kinds)
+    refused = {name for name, why in found.items() if re.search(r"blocks of its end of \d+ bytes take more than \d+ bytes of buffers", why)}
+    assert refused == {name for name, why in found.items() if why} == {"8 of 8388608", "100000 of 1024", "100000 of 100"}
 
 
 def test_texts_of_a_dictionary_count_also_if_no_row_has_them(copier, tmp_path):

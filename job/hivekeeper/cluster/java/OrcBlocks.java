@@ -1,0 +1,42 @@
+package hivekeeper;
+
+import java.io.EOFException;
+import java.io.IOException;
+
+/** Compressed blocks of the end of an ORC file, which are looked at before the library decompresses them. */
+class OrcBlocks {
+  private static final int HEADER_BYTES = 3;
+  /** A shorter one costs the library as much time: it makes a new decompressor for each. */
+  private static final int LEAST_BLOCK = 1 << 10;
+
+  private OrcBlocks() {}
+
+  /**
+   * Fails for more blocks than a sound end has. For each block
+   * that follows one which is stored as it is, the library takes a new buffer; in a sound end each but the last fills its buffer.
+   */
+  static void requireSound(byte[] stored, int size) throws IOException {
+    long most = Footer.MOST_BYTES + 2L * stored.length;
+    long buffers = 0;
+    int next = 0;
+    for (int at = 0; at < stored.length; at = next) {
+      int header = (int) number(stored, at, HEADER_BYTES, stored.length);
+      int begin = at + HEADER_BYTES;
+      if (header >> 1 > stored.length - begin) throw new EOFException("a block of its end does not fit into that");
+      next = begin + (header >> 1);
+      if ((header & 1) == 1) continue;
+      buffers += Math.max(size, LEAST_BLOCK);
+      if (buffers > most) {
+        throw new IOException("the blocks of its end of " + stored.length + " bytes take more than " + most + " bytes of buffers");
+      }
+    }
+  }
+
+  /** Of so many bytes, the lowest first. */
+  private static long number(byte[] stored, int at, int count, int end) throws IOException {
+    if (count > end - at) throw new EOFException("a block of its end is cut off");
+    long found = 0;
+    for (int i = 0; i < count; i++) found |= (stored[at + i] & 255L) << 8 * i;
+    return found;
+  }
+}
