@@ -386,6 +386,15 @@ def test_an_end_of_many_blocks_takes_no_new_buffer_for_each(rows, tmp_path):
     assert refused == {name for name, why in found.items() if why} == {"8 of 8388608", "100000 of 1024", "100000 of 100"}
 
 
+def test_a_block_that_is_longer_than_an_end_claims_is_not_decompressed(rows, tmp_path):
+    """ORC 1.7 never comes to its end."""
+    packed, size = orc_bombs.packed(orc_bombs.FOOTER_WITHOUT_ROWS), len(orc_bombs.FOOTER_WITHOUT_ROWS)
+    kinds = {str(claimed): orc_bombs.file_with_blocks(packed, orc_bombs.ZLIB, claimed) for claimed in (size, size - 1)}
+    found = unreadable_orc(rows, tmp_path, kinds)
+    assert found[str(size)] == ""
+    assert f"becomes longer than the {size - 1} bytes that it claims" in found[str(size - 1)]
+
+
 def test_texts_of_a_dictionary_count_also_if_no_row_has_them(copier, tmp_path):
     """Two kilobytes for each stripe."""
     kinds = {str(count): lambda count=count: orc_bombs.file_of_dictionaries(count, 20_000_000) for count in (1, 80)}

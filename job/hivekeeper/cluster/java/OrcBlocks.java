@@ -2,6 +2,9 @@ package hivekeeper;
 
 import java.io.EOFException;
 import java.io.IOException;
+import java.util.zip.DataFormatException;
+import java.util.zip.Inflater;
+import org.apache.orc.CompressionKind;
 
 /** Compressed blocks of the end of an ORC file, which are looked at before the library decompresses them. */
 class OrcBlocks {
@@ -12,24 +15,50 @@ class OrcBlocks {
   private OrcBlocks() {}
 
   /**
-   * Fails for more blocks than a sound end has. For each block
+   * Fails for blocks at which some version of the library crashes or never ends, and for more of them than a sound end has. For each block
    * that follows one which is stored as it is, the library takes a new buffer; in a sound end each but the last fills its buffer.
    */
-  static void requireSound(byte[] stored, int size) throws IOException {
+  static void requireSound(byte[] stored, CompressionKind kind, int size) throws IOException {
     long most = Footer.MOST_BYTES + 2L * stored.length;
     long buffers = 0;
-    int next = 0;
-    for (int at = 0; at < stored.length; at = next) {
-      int header = (int) number(stored, at, HEADER_BYTES, stored.length);
-      int begin = at + HEADER_BYTES;
-      if (header >> 1 > stored.length - begin) throw new EOFException("a block of its end does not fit into that");
-      next = begin + (header >> 1);
-      if ((header & 1) == 1) continue;
-      buffers += Math.max(size, LEAST_BLOCK);
-      if (buffers > most) {
-        throw new IOException("the blocks of its end of " + stored.length + " bytes take more than " + most + " bytes of buffers");
+    byte[] buffer = null;
+    Inflater inflater = new Inflater(true);
+    try {
+      int next = 0;
+      for (int at = 0; at < stored.length; at = next) {
+        int header = (int) number(stored, at, HEADER_BYTES, stored.length);
+        int begin = at + HEADER_BYTES;
+        if (header >> 1 > stored.length - begin) throw new EOFException("a block of its end does not fit into that");
+        next = begin + (header >> 1);
+        if ((header & 1) == 1) continue;
+        buffers += Math.max(size, LEAST_BLOCK);
+        if (buffers > most) {
+          throw new IOException("the blocks of its end of " + stored.length + " bytes take more than " + most + " bytes of buffers");
+        }
+        if (kind != CompressionKind.ZLIB) continue;
+        if (buffer == null) buffer = new byte[size];
+        inflater.reset();
+        inflater.setInput(stored, begin, next - begin);
+        requireFits(inflater, buffer);
       }
+    } finally {
+      inflater.end();
     }
+  }
+
+  /** ORC 1.7 (Spark 3.3) never comes to an end of a block that does not fit into its buffer. */
+  private static void requireFits(Inflater inflater, byte[] buffer) throws IOException {
+    try {
+      int found = 0;
+      for (int got = 1; got > 0; found += got) got = inflater.inflate(buffer, found, buffer.length - found);
+    } catch (DataFormatException damaged) {
+      throw new IOException("a block of its end cannot be decompressed", damaged);
+    }
+    if (!inflater.finished() && !inflater.needsInput()) throw tooLong(buffer.length);
+  }
+
+  private static IOException tooLong(int size) {
+    return new IOException("a block of its end becomes longer than the " + size + " bytes that it claims");
   }
 
   /** Of so many bytes, the lowest first. */

@@ -100,7 +100,7 @@ public class OrcClaims {
     if (begin < 0) throw new EOFException("its end claims " + size + " bytes, which do not fit into the file");
     byte[] stored = new byte[(int) size];
     in.readFully(begin, stored);
-    OrcBlocks.requireSound(stored, block);
+    OrcBlocks.requireSound(stored, kind, block);
     long most = Math.min(Footer.MOST_BYTES, FREE_BYTES + BYTES_PER_BYTE * stored.length);
     CompressionCodec codec = OrcCodecPool.getCodec(kind);
     try {
