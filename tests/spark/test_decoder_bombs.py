@@ -5,6 +5,7 @@ The session's heap is 1 GiB, and two tasks run at a time: a share is an eighth o
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -393,6 +394,31 @@ def test_a_block_that_is_longer_than_an_end_claims_is_not_decompressed(rows, tmp
     found = unreadable_orc(rows, tmp_path, kinds)
     assert found[str(size)] == ""
     assert f"becomes longer than the {size - 1} bytes that it claims" in found[str(size - 1)]
+
+
+def test_a_malformed_block_of_snappy_is_not_decompressed(rows, tmp_path):
+    """The first of them crashes the JVM with the library of Spark 3.3."""
+    noise = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(3000))
+    sound = {
+        "short": orc_bombs.FOOTER_WITHOUT_ROWS,
+        "copies": orc_bombs.FOOTER_WITHOUT_ROWS + b"\x30\x00" * 60_000,
+        "long texts": orc_bombs.FOOTER_WITHOUT_ROWS + orc_bombs.message((5, orc_bombs.message((1, b"k"), (2, noise)))),
+    }
+    malformed = {
+        "length that overflows": hostile_files.varint(64) + b"\xfc\xff\xff\xff\x7f" + b"a" * 40,
+        "copy of nothing": hostile_files.varint(8) + b"\x0ca\x01\x08" + b"aaa",
+        "copy from before": hostile_files.varint(8) + b"\x0caaaa\x01\x05",
+        "more than it says": hostile_files.varint(3) + b"\x0caaaa",
+        "less than it says": hostile_files.varint(5) + b"\x0caaaa",
+        "cut off": hostile_files.varint(4) + b"\xf4\x03",
+        "without a length": b"\xff\xff",
+    }
+    blocks = {name: orc_bombs.block(pa.compress(body, "snappy", asbytes=True)) for name, body in sound.items()}
+    blocks.update((name, orc_bombs.block(body) + blocks["short"]) for name, body in malformed.items())
+    kinds = {name: orc_bombs.file_with_blocks(body, orc_bombs.SNAPPY, orc_bombs.BLOCK) for name, body in blocks.items()}
+    found = unreadable_orc(rows, tmp_path, kinds)
+    assert {name for name, why in found.items() if why} == set(malformed)
+    assert all(re.search(r"a block of its end is (malformed|cut off)", found[name]) for name in malformed)
 
 
 def test_texts_of_a_dictionary_count_also_if_no_row_has_them(copier, tmp_path):

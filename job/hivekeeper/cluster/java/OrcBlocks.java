@@ -35,6 +35,7 @@ class OrcBlocks {
         if (buffers > most) {
           throw new IOException("the blocks of its end of " + stored.length + " bytes take more than " + most + " bytes of buffers");
         }
+        if (kind == CompressionKind.SNAPPY) requireSnappy(stored, begin, next, size);
         if (kind != CompressionKind.ZLIB) continue;
         if (buffer == null) buffer = new byte[size];
         inflater.reset();
@@ -55,6 +56,32 @@ class OrcBlocks {
       throw new IOException("a block of its end cannot be decompressed", damaged);
     }
     if (!inflater.finished() && !inflater.needsInput()) throw tooLong(buffer.length);
+  }
+
+  /**
+   * The decompressor of Spark 3.3 (aircompressor 0.21) crashes the JVM where the length of a text overflows. A block is its decompressed
+   * length, then texts and copies of what comes before them (format_description.txt of Snappy).
+   */
+  private static void requireSnappy(byte[] stored, int begin, int end, int size) throws IOException {
+    int at = begin;
+    long claimed = 0;
+    for (int shift = 0; at == begin || stored[at - 1] < 0; shift += 7) claimed |= (number(stored, at++, 1, end) & 127L) << shift;
+    if (at - begin > 5 || claimed > size) throw tooLong(size);
+    long found = 0;
+    while (at < end) {
+      int tag = stored[at++] & 255;
+      int kind = tag & 3;
+      int more = kind == 3 ? 4 : kind > 0 ? kind : Math.max(0, (tag >> 2) - 59);
+      long told = number(stored, at, more, end);
+      at += more;
+      long length = kind == 1 ? 4 + (tag >> 2 & 7) : kind == 0 && more > 0 ? told + 1 : (tag >> 2) + 1;
+      long back = kind == 1 ? told | (tag & 224) << 3 : told;
+      boolean isThere = kind == 0 ? length <= end - at : back > 0 && back <= found;
+      found += length;
+      if (!isThere || found > claimed) throw new IOException("a block of its end is malformed");
+      if (kind == 0) at += (int) length;
+    }
+    if (found != claimed) throw new IOException("a block of its end is malformed");
   }
 
   private static IOException tooLong(int size) {
