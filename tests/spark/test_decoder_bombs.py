@@ -421,6 +421,16 @@ def test_a_malformed_block_of_snappy_is_not_decompressed(rows, tmp_path):
     assert all(re.search(r"a block of its end is (malformed|cut off)", found[name]) for name in malformed)
 
 
+@pytest.mark.parametrize("claimed", [50 << 20, orc_bombs.LARGE, 1 << 63], ids=str)
+def test_statistics_that_an_end_claims_are_not_allocated(rows, tmp_path, claimed):
+    """Those of encrypted columns, which the library reads with the footer."""
+    sound = orc_bombs.FOOTER_WITHOUT_ROWS
+    kinds = {str(size): orc_bombs.file_with_blocks(sound, orc_bombs.NONE, orc_bombs.BLOCK, size) for size in (0, claimed)}
+    found = unreadable_orc(rows, tmp_path, kinds)
+    assert found["0"] == ""
+    assert re.search(r"its end of \d+ bytes does not fit into|its footer takes -?\d+ bytes", found[str(claimed)])
+
+
 def test_texts_of_a_dictionary_count_also_if_no_row_has_them(copier, tmp_path):
     """Two kilobytes for each stripe."""
     kinds = {str(count): lambda count=count: orc_bombs.file_of_dictionaries(count, 20_000_000) for count in (1, 80)}
