@@ -480,8 +480,9 @@ def test_footers_that_take_all_memory_are_tried_less_often_by_and_by_and_cost_no
     assert [len(unreadable("bombs")) for _ in range(3)] == [60] * 3
     # Footers.MOST_STARVED and MOST_STARVED_AGAIN; the others were begun in other threads.
     assert 32 + 4 <= starved[0] <= 32 + 15 + 4
-    assert all(4 + 4 <= count <= 4 + 15 + 4 for count in starved[1:])
-    assert unreadable("mixed") == ["bomb0", "bomb1", "bomb2"]
+    assert all(1 + 1 <= count <= 1 + 15 + 1 for count in starved[1:])
+    # Some of the others were not tried any more.
+    assert unreadable("mixed")[:3] == ["bomb0", "bomb1", "bomb2"]
     assert unreadable("sound") == []
 
 
