@@ -486,6 +486,21 @@ def test_footers_that_take_all_memory_are_tried_less_often_by_and_by_and_cost_no
     assert unreadable("sound") == []
 
 
+def test_sets_to_be_joined_whose_footers_take_all_memory_are_not_tried_for_ever(gateway, tmp_path):
+    for name in ("sound", "bomb"):
+        (tmp_path / name).write_bytes(orc_bombs.SOUND["numbers"]())
+    properties = gateway.jvm.java.lang.System
+    properties.clearProperty("tested.starved")
+    helper = gateway.helper("concat.OrcEnds", configuration_with(gateway, "file", "Starving", STARVING))
+    files = {file.name: [file.path, file.length, 0, 0] for file in listed(tmp_path)}
+    found = json.loads(helper.findUnlike(json.dumps([[files[name]] for name in ["bomb"] * 31 + ["sound"] + ["bomb"] * 9])))
+    # ConcatEnds.MOST_STARVED
+    assert properties.getProperty("tested.starved") == "32"
+    assert [why is None or "OutOfMemoryError" in why for why in found] == [True] * 33 + [False] * 8
+    assert found[31] is None
+    assert all("took more memory than the driver has" in why for why in found[33:])
+
+
 @pytest.mark.thorough
 def test_footers_that_take_all_memory_together_cost_a_minute_and_not_one_each(rows, tmp_path):
     """Jackson writes six characters for each of the names' ones, so each schema has eight million, and no two are the same."""
