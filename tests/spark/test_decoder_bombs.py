@@ -5,6 +5,7 @@ The session's heap is 1 GiB, and two tasks run at a time: a share is an eighth o
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -325,6 +326,13 @@ def test_values_of_one_hash_are_not_compared_with_one_another(copier, tmp_path, 
     assert pq.read_table(tmp_path / "out" / "u" / "a").equals(pq.read_table(source / "a"))
 
 
+def unreadable_orc(rows: SparkRows, directory: Path, kinds: Mapping[str, bytes]) -> Mapping[str, str]:
+    """Why these ORC files cannot be read, "" for those that can."""
+    places = write_each(directory, {name: lambda data=data: data for name, data in kinds.items()})
+    found = rows.footers("orc", {place.name: listed(place) for place in places})
+    return {name: "".join(why for _, why in unit.unreadable) for name, unit in found.items()}
+
+
 def test_the_blocks_that_an_end_claims_are_not_allocated(rows, tmp_path):
     """Each such file of a hundred bytes would cost the driver two full garbage collections."""
     numbers = {orc_bombs.DATA: orc_bombs.NUMBERS}
@@ -352,7 +360,75 @@ def test_the_end_of_a_file_does_not_become_a_gigabyte(rows, tmp_path, of_stripes
     assert (unreadable["1"], list(unlike)) == ((), ["256"])
     # For a footer the statistics of stripes are not decompressed.
     refused = [unlike["256"], *([] if of_stripes else [unreadable["256"][0][1]])]
-    assert all("takes more than 67108864 when it is decompressed" in why for why in refused)
+    assert all(re.search(r"take more than 67\d+ bytes of buffers", why) for why in refused)
+
+
+def test_an_end_in_few_bytes_does_not_become_many_megabytes(rows, tmp_path):
+    """Forty bytes for each block, in fewer blocks than are refused."""
+    more = orc_bombs.block(pa.compress(b"\x30\x00" * (orc_bombs.BLOCK // 2), "zstd", asbytes=True))
+    sound = orc_bombs.block(orc_bombs.FOOTER_WITHOUT_ROWS, is_compressed=False)
+    kinds = {str(times): orc_bombs.file_with_blocks(sound + more * times, orc_bombs.ZSTD, orc_bombs.BLOCK) for times in (1, 100)}
+    found = unreadable_orc(rows, tmp_path, kinds)
+    assert found["1"] == ""
+    assert re.search(r"takes more than \d+ when it is decompressed", found["100"])
+
+
+def test_an_end_of_many_blocks_takes_no_new_buffer_for_each(rows, tmp_path):
+    """Eight bytes cost the driver eight MiB: a file of 64 MB, hours."""
+    nothing = orc_bombs.block(b"", is_compressed=False) + orc_bombs.block(orc_bombs.deflated(b""))
+    kinds = {
+        f"{times} of {size}": orc_bombs.file_with_blocks(
+            nothing * times + orc_bombs.packed(orc_bombs.FOOTER_WITHOUT_ROWS), orc_bombs.ZLIB, size
+        )
+        for times, size in ((7, 1 << 23), (8, 1 << 23), (1000, 1 << 10), (100_000, 1 << 10), (100_000, 100))
+    }
+    found = unreadable_orc(rows, tmp_path, kinds)
+    refused = {name for name, why in found.items() if re.search(r"blocks of its end of \d+ bytes take more than \d+ bytes of buffers", why)}
+    assert refused == {name for name, why in found.items() if why} == {"8 of 8388608", "100000 of 1024", "100000 of 100"}
+
+
+def test_a_block_that_is_longer_than_an_end_claims_is_not_decompressed(rows, tmp_path):
+    """ORC 1.7 never comes to its end."""
+    packed, size = orc_bombs.packed(orc_bombs.FOOTER_WITHOUT_ROWS), len(orc_bombs.FOOTER_WITHOUT_ROWS)
+    kinds = {str(claimed): orc_bombs.file_with_blocks(packed, orc_bombs.ZLIB, claimed) for claimed in (size, size - 1)}
+    found = unreadable_orc(rows, tmp_path, kinds)
+    assert found[str(size)] == ""
+    assert f"becomes longer than the {size - 1} bytes that it claims" in found[str(size - 1)]
+
+
+def test_a_malformed_block_of_snappy_is_not_decompressed(rows, tmp_path):
+    """The first of them crashes the JVM with the library of Spark 3.3."""
+    noise = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(3000))
+    sound = {
+        "short": orc_bombs.FOOTER_WITHOUT_ROWS,
+        "copies": orc_bombs.FOOTER_WITHOUT_ROWS + b"\x30\x00" * 60_000,
+        "long texts": orc_bombs.FOOTER_WITHOUT_ROWS + orc_bombs.message((5, orc_bombs.message((1, b"k"), (2, noise)))),
+    }
+    malformed = {
+        "length that overflows": hostile_files.varint(64) + b"\xfc\xff\xff\xff\x7f" + b"a" * 40,
+        "copy of nothing": hostile_files.varint(8) + b"\x0ca\x01\x08" + b"aaa",
+        "copy from before": hostile_files.varint(8) + b"\x0caaaa\x01\x05",
+        "more than it says": hostile_files.varint(3) + b"\x0caaaa",
+        "less than it says": hostile_files.varint(5) + b"\x0caaaa",
+        "cut off": hostile_files.varint(4) + b"\xf4\x03",
+        "without a length": b"\xff\xff",
+    }
+    blocks = {name: orc_bombs.block(pa.compress(body, "snappy", asbytes=True)) for name, body in sound.items()}
+    blocks.update((name, orc_bombs.block(body) + blocks["short"]) for name, body in malformed.items())
+    kinds = {name: orc_bombs.file_with_blocks(body, orc_bombs.SNAPPY, orc_bombs.BLOCK) for name, body in blocks.items()}
+    found = unreadable_orc(rows, tmp_path, kinds)
+    assert {name for name, why in found.items() if why} == set(malformed)
+    assert all(re.search(r"a block of its end is (malformed|cut off)", found[name]) for name in malformed)
+
+
+@pytest.mark.parametrize("claimed", [50 << 20, orc_bombs.LARGE, 1 << 63], ids=str)
+def test_statistics_that_an_end_claims_are_not_allocated(rows, tmp_path, claimed):
+    """Those of encrypted columns, which the library reads with the footer."""
+    sound = orc_bombs.FOOTER_WITHOUT_ROWS
+    kinds = {str(size): orc_bombs.file_with_blocks(sound, orc_bombs.NONE, orc_bombs.BLOCK, size) for size in (0, claimed)}
+    found = unreadable_orc(rows, tmp_path, kinds)
+    assert found["0"] == ""
+    assert re.search(r"its end of \d+ bytes does not fit into|its footer takes -?\d+ bytes", found[str(claimed)])
 
 
 def test_texts_of_a_dictionary_count_also_if_no_row_has_them(copier, tmp_path):
@@ -404,9 +480,25 @@ def test_footers_that_take_all_memory_are_tried_less_often_by_and_by_and_cost_no
     assert [len(unreadable("bombs")) for _ in range(3)] == [60] * 3
     # Footers.MOST_STARVED and MOST_STARVED_AGAIN; the others were begun in other threads.
     assert 32 + 4 <= starved[0] <= 32 + 15 + 4
-    assert all(4 + 4 <= count <= 4 + 15 + 4 for count in starved[1:])
-    assert unreadable("mixed") == ["bomb0", "bomb1", "bomb2"]
+    assert all(1 + 1 <= count <= 1 + 15 + 1 for count in starved[1:])
+    # Some of the others were not tried any more.
+    assert unreadable("mixed")[:3] == ["bomb0", "bomb1", "bomb2"]
     assert unreadable("sound") == []
+
+
+def test_sets_to_be_joined_whose_footers_take_all_memory_are_not_tried_for_ever(gateway, tmp_path):
+    for name in ("sound", "bomb"):
+        (tmp_path / name).write_bytes(orc_bombs.SOUND["numbers"]())
+    properties = gateway.jvm.java.lang.System
+    properties.clearProperty("tested.starved")
+    helper = gateway.helper("concat.OrcEnds", configuration_with(gateway, "file", "Starving", STARVING))
+    files = {file.name: [file.path, file.length, 0, 0] for file in listed(tmp_path)}
+    found = json.loads(helper.findUnlike(json.dumps([[files[name]] for name in ["bomb"] * 31 + ["sound"] + ["bomb"] * 9])))
+    # ConcatEnds.MOST_STARVED
+    assert properties.getProperty("tested.starved") == "32"
+    assert [why is None or "OutOfMemoryError" in why for why in found] == [True] * 33 + [False] * 8
+    assert found[31] is None
+    assert all("took more memory than the driver has" in why for why in found[33:])
 
 
 @pytest.mark.thorough

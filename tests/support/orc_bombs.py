@@ -13,7 +13,7 @@ from support.hostile_files import varint
 BIGINT, STRING, STRUCT, TIMESTAMP_INSTANT = 4, 7, 12, 18
 PRESENT, DATA, LENGTH, DICTIONARY_DATA, SECONDARY, ROW_INDEX, FILE_STATISTICS = 0, 1, 2, 3, 5, 6, 101
 DIRECT, DICTIONARY = 0, 1
-NONE, ZLIB = 0, 1
+NONE, ZLIB, SNAPPY, ZSTD = 0, 1, 2, 5
 LARGE = 1_900_000_000
 
 
@@ -105,20 +105,34 @@ ENDLESS: Mapping[str, Callable[[], bytes]] = {"rows without columns": lambda: fi
 BLOCK = 1 << 18
 
 
+def block(body: bytes, is_compressed: bool = True) -> bytes:
+    return (len(body) << 1 | (not is_compressed)).to_bytes(3, "little") + body
+
+
+def deflated(body: bytes) -> bytes:
+    pack = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return pack.compress(body) + pack.flush()
+
+
 def packed(body: bytes, times: int = 1) -> bytes:
     """So many times the same, in compressed blocks."""
-    out = b""
-    for at in range(0, len(body), BLOCK):
-        pack = zlib.compressobj(9, zlib.DEFLATED, -15)
-        block = pack.compress(body[at : at + BLOCK]) + pack.flush()
-        out += (len(block) << 1).to_bytes(3, "little") + block
-    return out * times
+    return b"".join(block(deflated(body[at : at + BLOCK])) for at in range(0, len(body), BLOCK)) * times
+
+
+TYPES = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, BIGINT)))]
+FOOTER_WITHOUT_ROWS = message((1, 3), (2, 0), *TYPES, (6, 0), (7, message((1, 0))), (7, message((1, 0))), (8, 0))
+
+
+def file_with_blocks(blocks: bytes, codec: int, size: int, statistics: int = 0) -> bytes:
+    """These blocks are its footer; it claims `statistics` bytes of encrypted ones."""
+    claimed = [(7, statistics)] if statistics else []
+    sizes = message((1, len(blocks)), (2, codec), (3, size), (4, b"\x00\x0c"), (5, 0), *claimed, (8000, b"ORC"))
+    return b"ORC" + blocks + sizes + bytes([len(sizes)])
 
 
 def file_with_a_long_end(megabytes: int, of_stripes: bool) -> bytes:
     """Without rows. Its footer says its number of rows again and again, or there are statistics of as many stripes, which take no bytes."""
-    types = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, BIGINT)))]
-    foot = packed(message((1, 3), (2, 0), *types, (6, 0), (7, message((1, 0))), (7, message((1, 0))), (8, 0)))
+    foot = packed(FOOTER_WITHOUT_ROWS)
     much = packed((b"\x0a\x00" if of_stripes else b"\x30\x00") * (BLOCK // 2), megabytes * (1 << 20) // BLOCK)
     statistics, foot = (much, foot) if of_stripes else (b"", foot + much)
     sizes = message((1, len(foot)), (2, ZLIB), (3, BLOCK), (4, b"\x00\x0c"), (5, len(statistics)), (8000, b"ORC"))

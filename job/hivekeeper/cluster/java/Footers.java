@@ -16,7 +16,10 @@ public class Footers {
   private static final int FILES_AT_ONCE = 1000;
   /** Where the memory is taken, each further file costs a full garbage collection or several: thousands of them would take hours. */
   private static final int MOST_STARVED = 32;
-  /** In each call, whatever was read before: files of other tables are no reason to leave out these. */
+  /**
+   * Of a call, alone. After so many as above one call gives up at its first, which costs no table whose footers can be read: files of other
+   * tables are no reason to leave out these.
+   */
   private static final int MOST_STARVED_AGAIN = 4;
 
   /** What a form has from the bytes of a footer. */
@@ -73,7 +76,8 @@ public class Footers {
     private final boolean byIdentity;
     private final KnownForms known = new KnownForms();
     private final AtomicInteger roomForRowGroups;
-    private final int mostStarved = Math.max(MOST_STARVED, starved.get() + MOST_STARVED_AGAIN);
+    private final int mostStarved = Math.max(MOST_STARVED, starved.get() + 1);
+    private final int mostStarvedAgain = starved.get() < MOST_STARVED ? MOST_STARVED_AGAIN : 1;
     private int starvedAgain;
 
     Reading(String format, boolean byIdentity, int mostRowGroups) {
@@ -99,7 +103,7 @@ public class Footers {
 
     /** Alone, because other files that were read at the same time may have taken the memory. */
     private Footer readAgain(Source file, Footer footer) {
-      if (!footer.isStarved() || starvedAgain >= MOST_STARVED_AGAIN) return footer;
+      if (!footer.isStarved() || starvedAgain >= mostStarvedAgain) return footer;
       Footer again = readOne(file);
       if (again.isStarved()) starvedAgain++;
       return again;

@@ -53,16 +53,21 @@ public class OrcClaims {
   /** Statistics of stripes, footer, postscript and its length, of a file that lies in this one from `begin` on. */
   public static byte[] end(FSDataInputStream in, long begin, long length) throws IOException {
     byte[] last = postscript(in, begin, length);
-    OrcProto.PostScript postscript = OrcProto.PostScript.parseFrom(last);
-    long size = last.length + 1;
+    long size = sizeOfEnd(OrcProto.PostScript.parseFrom(last), last.length, length);
+    byte[] end = new byte[(int) size];
+    in.readFully(begin + length - size, end);
+    return end;
+  }
+
+  /** As the postscript, of so many bytes, claims it for a file of this length. */
+  private static long sizeOfEnd(OrcProto.PostScript postscript, int bytes, long length) throws IOException {
+    long size = bytes + 1;
     for (long claimed : new long[] {postscript.getMetadataLength(), postscript.getStripeStatisticsLength(), postscript.getFooterLength()}) {
       Footer.requireShort(claimed);
       size += claimed;
     }
     if (size > length) throw new EOFException("its end of " + size + " bytes does not fit into " + length + " bytes");
-    byte[] end = new byte[(int) size];
-    in.readFully(begin + length - size, end);
-    return end;
+    return size;
   }
 
   /**
@@ -85,8 +90,7 @@ public class OrcClaims {
   private static void requireSmall(FSDataInputStream in, long length, boolean withStripes) throws IOException {
     byte[] last = postscript(in, 0L, length);
     OrcProto.PostScript postscript = OrcProto.PostScript.parseFrom(last);
-    Footer.requireShort(postscript.getFooterLength());
-    Footer.requireShort(postscript.getMetadataLength());
+    sizeOfEnd(postscript, last.length, length);
     CompressionKind kind = CompressionKind.valueOf(postscript.getCompression().name());
     if (kind == CompressionKind.NONE) return;
     long block = postscript.getCompressionBlockSize();
@@ -97,9 +101,9 @@ public class OrcClaims {
   }
 
   private static void requireSmall(FSDataInputStream in, long begin, long size, CompressionKind kind, int block) throws IOException {
-    if (begin < 0) throw new EOFException("its end claims " + size + " bytes, which do not fit into the file");
     byte[] stored = new byte[(int) size];
     in.readFully(begin, stored);
+    OrcBlocks.requireSound(stored, kind, block);
     long most = Math.min(Footer.MOST_BYTES, FREE_BYTES + BYTES_PER_BYTE * stored.length);
     CompressionCodec codec = OrcCodecPool.getCodec(kind);
     try {

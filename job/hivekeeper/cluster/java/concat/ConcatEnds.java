@@ -20,6 +20,10 @@ import org.apache.hadoop.fs.Path;
 public abstract class ConcatEnds {
   /** What is read of their ends is in memory together: one for each thread. A file of 50 KB may have an end of as many megabytes. */
   private static final int FILES_AT_ONCE = WorkerPool.THREADS;
+  /** Sets of a call, as in `Footers`: each further one costs full garbage collections. */
+  private static final int MOST_STARVED = 32;
+  private static final String GIVEN_UP =
+      "the footers of " + MOST_STARVED + " other sets took more memory than the driver has (spark.driver_memory), so these were not read";
 
   final Configuration conf;
 
@@ -99,20 +103,25 @@ public abstract class ConcatEnds {
 
   /**
    * For each of some sets, [[`ListedFile`, …], …], why they could not be restored as one: footers differ in more than their rows, or are too
-   * long; null if they could. One set after the other: their ends are in memory together.
+   * long; null if they could. One set after the other: their ends are in memory together. Behind many that take all memory none is tried.
    */
   public String findUnlike(String sets) throws Exception {
     List<Object> found = new ArrayList<Object>();
-    for (Object set : Json.readList(sets)) found.add(whyUnlike(ListedFile.all((List) set)));
+    int starved = 0;
+    for (Object set : Json.readList(sets)) {
+      Throwable why = starved < MOST_STARVED ? whyUnlike(ListedFile.all((List) set)) : (Throwable) new IOException(GIVEN_UP);
+      if (Messages.isOfMemory(why)) starved++;
+      found.add(why == null ? null : Messages.shortReason(why));
+    }
     return Json.write(found);
   }
 
-  private String whyUnlike(List<Object> files) {
+  private Throwable whyUnlike(List<Object> files) {
     try {
       endOver(files);
       return null;
     } catch (Throwable unlike) {
-      return Messages.shortReason(causeOfFile(unlike));
+      return causeOfFile(unlike);
     }
   }
 
