@@ -179,8 +179,10 @@ class JailedFiles:
             self.jail.require(path)
         return self.inner.exchange(live, aside, incoming, mark)
 
-    def blocks(self, path: str, below: int = ANY_LENGTH, ids: Optional[Mapping[str, int]] = None) -> Mapping[str, Tuple[Block, ...]]:
-        return self.inner.blocks(path, below, ids)
+    def blocks(
+        self, path: str, below: int = ANY_LENGTH, ids: Optional[Mapping[str, int]] = None, most: int = ALL
+    ) -> Mapping[str, Tuple[Block, ...]]:
+        return self.inner.blocks(path, below, ids, most)
 
     def is_anywhere(self, near: str, file_id: int) -> bool:
         return self.inner.is_anywhere(near, file_id)

@@ -203,10 +203,12 @@ class Files(Protocol):
         steps in one gateway call, because readers find nothing at live in between. Raises like rename_exact, after any of them.
         """
 
-    def blocks(self, path: str, below: int = ANY_LENGTH, ids: Optional[Mapping[str, int]] = None) -> Mapping[str, Tuple[Block, ...]]:
+    def blocks(
+        self, path: str, below: int = ANY_LENGTH, ids: Optional[Mapping[str, int]] = None, most: int = ALL
+    ) -> Mapping[str, Tuple[Block, ...]]:
         """The blocks of each file in a directory, or of one file, in their order, by its name; none if there is nothing. Files of `below`
         bytes or more are left out, and those for whose names `ids` has another id, or that have none of these ids. Raises NotPossible on
-        a file system without blocks.
+        a file system without blocks, and where several of these files have more than `most` together.
 
         `ids` are a bound, too: somebody may put a directory of millions of files in the place of the one that was listed.
 

@@ -62,6 +62,16 @@ def test_another_file_than_the_listed_one_has_no_blocks(world):
     assert world.files.blocks(world.path("d", "a"), ids=known) == {"a": before["a"]}
 
 
+def test_blocks_of_several_files_are_not_told_above_a_number_and_those_of_one_are(world):
+    directory = world.path("d")
+    assert len(world.files.blocks(directory, most=3)) == 3
+    with pytest.raises(NotPossible, match="more than 2 blocks together"):
+        world.files.blocks(directory, most=2)
+    assert list(world.files.blocks(directory, ids={"a": entry(world, "a").file_id}, most=0)) == ["a"]
+    concat(world, "a", "c", "b")
+    assert [len(blocks) for blocks in world.files.blocks(directory, most=2).values()] == [3]
+
+
 def test_a_directory_that_is_gone_has_no_blocks(world):
     assert world.files.blocks(world.path("gone")) == {}
 

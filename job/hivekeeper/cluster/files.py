@@ -165,9 +165,11 @@ class HadoopFiles:
             answer = _ask(self._renames.exchange, named[live], named[aside], named[incoming], mark.file_id, mark.mtime_ms)
         return _found(answer, asked)
 
-    def blocks(self, path: str, below: int = ANY_LENGTH, ids: Optional[Mapping[str, int]] = None) -> Mapping[str, Tuple[Block, ...]]:
+    def blocks(
+        self, path: str, below: int = ANY_LENGTH, ids: Optional[Mapping[str, int]] = None, most: int = ALL
+    ) -> Mapping[str, Tuple[Block, ...]]:
         wanted = None if ids is None else list(ids.values())
-        found = json.loads(self._ask_below(self._blocks.of, path, below, json.dumps(wanted))) or {}
+        found = json.loads(self._ask_below(self._blocks.of, path, below, json.dumps(wanted), most)) or {}
         known = {name: blocks for name, (file_id, blocks) in found.items() if ids is None or ids.get(name, file_id) == file_id}
         return {name: tuple(Block(*block) for block in blocks) for name, blocks in known.items()}
 

@@ -30,6 +30,8 @@ UNNAMED = exchange_choice.impossible("its files changed meanwhile, or no name fo
 
 # Of the entries of live, each of which is listed before each of its sets is joined, in one run on a table; some minutes.
 MOST_LISTED = 50_000_000
+# Of all small files of a table that might be joined, besides one of each: whoever may write there can make files of a block for each byte.
+MOST_BLOCKS = 1_000_000
 
 # By unit, the names of its files that must not be joined.
 LeaveOut = Mapping[str, Container[str]]
@@ -83,6 +85,7 @@ class Reader:
     _has_asked: bool = field(default=False, init=False)
     _sets: int = field(default=0, init=False)
     _listed: int = field(default=0, init=False)
+    _most_blocks: int = field(default=MOST_BLOCKS, init=False)
 
     def __post_init__(self) -> None:
         self._whole = {unit.name: unit for unit in self.observed.units}
@@ -250,16 +253,19 @@ class Reader:
         return some
 
     def _find_blocks(self, unit: UnitAnalysis) -> Optional[Mapping[str, Tuple[Block, ...]]]:
-        """The blocks of all files in live, but of no other file at the place of a listed one; None if its file system, perhaps another one
-        behind a mount, has none.
+        """The blocks of the small files in live that may be joined, of no other file at the place of a listed one; None if they are too
+        many, or its file system, perhaps another one behind a mount, has none.
         """
-        ids = {entry.name: entry.file_id for entry in self._whole[unit.name].snapshot.entries}
+        leave_out = self.leave_out.get(unit.name, ())
+        ids = {entry.name: entry.file_id for entry in self._whole[unit.name].snapshot.entries if entry.name not in leave_out}
         try:
             # Not those of all its files: whoever may write there can make a file of a million blocks.
-            return self.cluster.files.blocks(unit.live, joining.small_bytes(self.settings), ids)
+            found = self.cluster.files.blocks(unit.live, joining.small_bytes(self.settings), ids, len(ids) + self._most_blocks)
         except NotPossible as error:
             self._obstacles[unit.name] = _without_blocks(error)
             return None
+        self._most_blocks -= max(0, sum(map(len, found.values())) - len(ids))
+        return found
 
     def _take_whole(self, unit: UnitAnalysis) -> UnitAnalysis:
         whole = self._whole[unit.name]
@@ -288,7 +294,7 @@ class Reader:
 
 
 def _without_blocks(error: NotPossible) -> Reason:
-    return exchange_choice.impossible(f"its file system does not show blocks: {error}")
+    return exchange_choice.impossible(f"its blocks are not told: {error}")
 
 
 def _of_neither(unit: UnitAnalysis, choice: Choice) -> Candidate:

@@ -88,7 +88,7 @@ def make_candidate(
     nth: int,
     block_bytes: int,
 ) -> Optional[Candidate]:
-    """The candidate with only these files, the run's nth set; `footers` are theirs, `blocks` those of all files in live. None if they
+    """The candidate with only these files, the run's nth set; `footers` are theirs, `blocks` those of the small files in live. None if they
     cannot be joined: no name is between theirs, or one is not there any more.
     """
     analysis = candidate.analysis

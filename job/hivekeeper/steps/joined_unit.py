@@ -8,13 +8,13 @@ Reads only.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo, Unit
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.own_place import is_below
-from hivekeeper.ports import FilesUnavailable, NoPermission
+from hivekeeper.ports import Files, FilesUnavailable, NoPermission, NotPossible
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
@@ -23,6 +23,9 @@ from hivekeeper.steps.places import find_at, is_left
 from hivekeeper.steps.put_back import PutBack, blocks_of
 from hivekeeper.steps.run_directory import Run, fenced
 from hivekeeper.steps.unfinished import look_whole
+
+# Asked for in one answer, of several files. Whoever may write to live can make files of a block for each byte.
+MOST_BLOCKS_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,7 @@ class JoinedUnit:
         if seen.file_id != self._directory_id:
             raise FilesUnavailable(f"{place}: it was moved just now")
         ids, owners = {entry.name: entry.file_id for entry in seen.entries}, self._find_owners()
-        found = files.blocks(place, ids=ids).items()
+        found = _blocks_of_some(files, place, ids)
         return next((names.join(place, name) for name, blocks in found if _has_others(ids.get(name, 0), blocks, owners)), None)
 
     def _find_owners(self) -> Mapping[int, int]:
@@ -362,6 +365,18 @@ class JoinedUnit:
         groups = self.run.cluster.rows.footers(self._format, {0: [file]}, by_identity=True)[0].groups
         expected = (self.certificate.forms[0].identity, self.certificate.rows)
         return [(group.form.identity, group.row_count) for group in groups] == [expected]
+
+
+def _blocks_of_some(files: Files, place: str, ids: Mapping[str, int]) -> Iterator[Tuple[str, Tuple[Block, ...]]]:
+    """Of these files of a directory, by name; in answers that are not much larger than for a single one, however many blocks they have."""
+    try:
+        yield from files.blocks(place, ids=ids, most=MOST_BLOCKS_AT_ONCE).items()
+    except NotPossible:
+        if len(ids) < 2:
+            raise
+        some = list(ids.items())
+        for half in (some[: len(some) // 2], some[len(some) // 2 :]):
+            yield from _blocks_of_some(files, place, dict(half))
 
 
 def _are_copied(aside: Iterable[str]) -> bool:

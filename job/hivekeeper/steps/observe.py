@@ -6,11 +6,11 @@ Reads only; changes nothing and opens no data file.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from types import MappingProxyType
-from typing import Callable, Collection, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar
+from typing import Callable, Collection, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
@@ -34,6 +34,9 @@ Answer = TypeVar("Answer")
 # Directories listed in one call, and how many entries they should have together; an answer ends at twice as many. This bounds the size
 # of the answer, not the work.
 LOOK_AT_FIRST, LOOK_AT_ONCE, ENTRIES_AT_ONCE = 100, 2000, 50_000
+# Entries in answers that were too large to be kept, above those that were kept: a large directory may be renamed from one to the next of
+# those that are listed. From there on no call is for more directories than the one before.
+MOST_DISCARDED = 2_000_000
 # Tables in or around a directory, most of which has none or a few backup tables of its own.
 TOUCHING_AT_ONCE = 100
 # Of the tables in the directory of another one that are looked at before it is refused.
@@ -365,6 +368,13 @@ class TooManyEntries(Exception):
     """Directories hold more than whoever looks at them can hold in memory."""
 
 
+@dataclass(frozen=True)
+class TooLarge:
+    """An answer about several directories that is not kept. They are asked for again, in smaller portions."""
+
+    seen: Mapping[str, Snapshot]
+
+
 @contextmanager
 def refused_if_too_many(table: Table, most: int) -> Iterator[None]:
     """Raise Refused for TooManyEntries."""
@@ -383,34 +393,43 @@ def look_at(look: BoundedLook, places: Sequence[str], most: int = ALL) -> Mappin
     Raises TooManyEntries above `most` entries of all of them.
     """
 
-    def look_bounded(some: Sequence[str]) -> Optional[Mapping[str, Snapshot]]:
+    def look_bounded(some: Sequence[str]) -> Union[Mapping[str, Snapshot], TooLarge]:
         if len(some) == 1:
             return look(some, min(ALL, most + 1))
         found = look(some, 2 * ENTRIES_AT_ONCE)
         # So many may be only a part, and it is not known of which directories.
-        return found if _count(found) < 2 * ENTRIES_AT_ONCE else None
+        return found if _count(found) < 2 * ENTRIES_AT_ONCE else TooLarge(found)
 
     return look_in_portions(look_bounded, places, most)
 
 
 def look_in_portions(
-    look: Callable[[Sequence[str]], Optional[Mapping[str, Snapshot]]], places: Sequence[str], most: int = ALL
+    look: Callable[[Sequence[str]], Union[Mapping[str, Snapshot], TooLarge]], places: Sequence[str], most: int = ALL
 ) -> Mapping[str, Snapshot]:
-    """In calls for as many as the ones before let expect few enough entries of, and for half of them where that was too many."""
+    """In calls for as many as the ones before let expect few enough entries of, and for half of them or fewer where that was too many."""
     seen: Dict[str, Snapshot] = {}
-    start, at_once, entries = 0, LOOK_AT_FIRST, 0
+    start, at_once, entries, discarded = 0, LOOK_AT_FIRST, 0, 0
     while start < len(places):
-        found = look(places[start : start + at_once])
-        if found is None:
-            at_once = max(1, min(at_once, len(places) - start) // 2)
+        some = places[start : start + at_once]
+        found = look(some)
+        if isinstance(found, TooLarge):
+            discarded += _count(found.seen)
+            at_once = max(1, min(_count_before_large(some, found.seen), len(some) // 2))
             continue
         seen.update(found)
-        start += at_once
+        start += len(some)
         entries += _count(found)
         if entries > most:
             raise TooManyEntries
-        at_once = max(1, min(LOOK_AT_ONCE, ENTRIES_AT_ONCE * start // max(1, entries)))
+        may_grow = discarded <= entries + MOST_DISCARDED
+        at_once = max(1, min(LOOK_AT_ONCE if may_grow else len(some), ENTRIES_AT_ONCE * start // max(1, entries)))
     return seen
+
+
+def _count_before_large(places: Sequence[str], seen: Mapping[str, Snapshot]) -> int:
+    """How many of these directories come before the one that has more entries than all others together; all, if none has."""
+    sizes = [len(seen[place].entries) if place in seen else 0 for place in places]
+    return sizes.index(max(sizes)) if 2 * max(sizes) > sum(sizes) else len(places)
 
 
 def _count(found: Mapping[str, Snapshot]) -> int:
@@ -425,16 +444,23 @@ def find_existing(files: Files, places: Sequence[str]) -> FrozenSet[str]:
 
 def look_where_allowed(files: Files, places: Sequence[str], most: int = ALL) -> Tuple[Mapping[str, Snapshot], Mapping[str, str]]:
     """The snapshots, and why some directories may not be read; those count as existing and empty. Raises like look_at."""
-    left = most
+    denied: Dict[str, str] = {}
 
-    def look_at_some(some: Sequence[str]) -> Mapping[str, Snapshot]:
-        nonlocal left
-        found = look_at(files.look, some, left)
-        left -= _count(found)
+    def look(some: Sequence[str], most_of_some: int) -> Mapping[str, Snapshot]:
+        left = most_of_some
+
+        def look_at_part(part: Sequence[str]) -> Mapping[str, Snapshot]:
+            nonlocal left
+            found = files.look(part, left)
+            left -= _count(found)
+            return found
+
+        found, closed = ask_where_allowed(look_at_part, some)
+        denied.update(closed)
         return found
 
-    seen, denied = ask_where_allowed(look_at_some, places)
-    return {**seen, **{place: Snapshot(exists=True) for place, _ in denied}}, dict(denied)
+    seen = look_at(look, places, most)
+    return {**seen, **{place: Snapshot(exists=True) for place in denied}}, denied
 
 
 def ask_where_allowed(

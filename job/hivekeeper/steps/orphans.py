@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple, Union
 
 from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
@@ -23,7 +23,7 @@ from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.steps import ownership
 from hivekeeper.steps.census import TABLES_AT_ONCE
 from hivekeeper.steps.namenode_time import ask_time
-from hivekeeper.steps.observe import ask_where_allowed, look_in_portions
+from hivekeeper.steps.observe import TooLarge, ask_where_allowed, look_in_portions
 
 log = logging.getLogger(__name__)
 
@@ -177,12 +177,12 @@ def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[FileInfo]:
     left = MOST_LISTED
     found: Dict[str, List[FileInfo]] = {}
 
-    def look(some: Sequence[str]) -> Optional[Mapping[str, Snapshot]]:
+    def look(some: Sequence[str]) -> Union[Mapping[str, Snapshot], TooLarge]:
         nonlocal left
         seen = cluster.files.look_hidden(some, MOST_HIDDEN_INSIDE + 1)
         if sum(len(snapshot.entries) for snapshot in seen.values()) > MOST_HIDDEN_INSIDE:
             if len(some) > 1:
-                return None
+                return TooLarge(seen)
             log.warning("step=find-orphans reason=%r", f"{some[0]} is left out: more than {MOST_HIDDEN_INSIDE} hidden entries are in it")
             return {}
         for place, snapshot in seen.items():
@@ -196,7 +196,9 @@ def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[FileInfo]:
     return [entry for entries in found.values() for entry in entries]
 
 
-def _look_where_allowed(look: Callable[[Sequence[str]], Optional[Mapping[str, Snapshot]]], places: Sequence[str]) -> Dict[str, Snapshot]:
+def _look_where_allowed(
+    look: Callable[[Sequence[str]], Union[Mapping[str, Snapshot], TooLarge]], places: Sequence[str]
+) -> Dict[str, Snapshot]:
     """Those of these directories that exist and may be looked at. Whoever owns one beside tables may close it, and must not hide others."""
     seen, denied = ask_where_allowed(partial(look_in_portions, look), places)
     if denied:

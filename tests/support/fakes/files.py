@@ -457,18 +457,18 @@ class FakeFiles:
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return step_by_step.exchange(self, live, aside, incoming, mark)
 
-    def blocks(self, path: str, below: int = ANY_LENGTH, ids: Optional[Mapping[str, int]] = None) -> Mapping[str, Tuple[Block, ...]]:
+    def blocks(
+        self, path: str, below: int = ANY_LENGTH, ids: Optional[Mapping[str, int]] = None, most: int = ALL
+    ) -> Mapping[str, Tuple[Block, ...]]:
         self._require_alive()
         node = self._find(self.qualify(path))
         children = {} if node is None else node.children if node.is_dir else {names.base(path): node}
         known = {node.id for node in children.values()} if ids is None else set(ids.values())
         listed = {} if ids is None else ids
-        files = {
-            name: child
-            for name, child in children.items()
-            if not child.is_dir and child.id in known and listed.get(name, child.id) == child.id
-        }
-        return {name: file.blocks for name, file in files.items() if file.length < below}
+        files = {name: child for name, child in children.items() if not child.is_dir and child.id in known and child.length < below}
+        if len(files) > 1 and sum(len(file.blocks) for file in files.values()) > most:
+            raise NotPossible(f"{path}: these files have more than {most} blocks together")
+        return {name: file.blocks for name, file in files.items() if listed.get(name, file.id) == file.id}
 
     def is_anywhere(self, near: str, file_id: int) -> bool:  # noqa: ARG002
         self._require_alive()

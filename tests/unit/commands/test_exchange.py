@@ -11,7 +11,7 @@ from hivekeeper.catalogue import rows
 from hivekeeper.codes import Exit
 from hivekeeper.commands import candidates
 from hivekeeper.commands.candidates import Reader
-from hivekeeper.model import Ties
+from hivekeeper.model import Block, Ties
 from hivekeeper.plan import compaction
 from hivekeeper.plan.capacity import RoomForValues
 from hivekeeper.plan.engine import Engine
@@ -98,6 +98,22 @@ def test_auto_joins_small_files_among_well_sized_ones_and_exchanges_the_director
 def test_files_joins_in_every_unit(world):
     found = exchanges(a_desk(world, "files").compact())
     assert found == dict.fromkeys(UNITS, ("files", Code.EXCHANGE_SET))
+
+
+def test_small_files_of_a_million_blocks_keep_their_unit_from_being_joined_and_no_other(world):
+    for number in (3, 4):
+        node = world.files.namespace.find(f"{live('dt=1')}/part-0000{number}.parquet")
+        node.joined = (Block(7, 7, 1),) * 600_000
+    found = exchanges(a_desk(world, "files").compact())
+    assert found == {"dt=1": ("refused", Code.NOT_JOINABLE), "dt=2": ("files", Code.EXCHANGE_SET)}
+
+
+def test_blocks_of_small_files_are_counted_for_all_units_of_a_table(world):
+    for unit, number in (("dt=1", 3), ("dt=2", 0)):
+        node = world.files.namespace.find(f"{live(unit)}/part-0000{number}.parquet")
+        node.joined = (Block(7, 7, 1),) * 600_000
+    found = exchanges(a_desk(world, "files").compact(dry_run=True))
+    assert sorted(found.values()) == [("files", Code.EXCHANGE_SET), ("refused", Code.NOT_JOINABLE)]
 
 
 @pytest.mark.parametrize("exchange", ["files", "auto"])

@@ -8,7 +8,8 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
-from support.fakes.files import Killed
+from hivekeeper.steps import joined_unit
+from support.fakes.files import FakeFiles, Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import (
     ALL,
@@ -126,6 +127,26 @@ def test_a_file_that_took_the_place_of_the_joined_one_and_was_joined_is_found_wh
     desk.recover()
     desk.recover()
     assert {"strange", SMALL[0], SMALL[2]} <= {*rows(desk, unit), *rows_aside(desk)}
+
+
+def test_a_file_that_took_the_place_of_the_joined_one_is_found_among_files_of_very_many_blocks(monkeypatch):
+    desk = a_desk()
+    manage(desk)
+    kill_after_strange_concat(desk, delete_then_put, lambda: desk.compact(where="dt = '1'"))
+    rename_joined(desk)
+    monkeypatch.setattr(joined_unit, "MOST_BLOCKS_AT_ONCE", 3)
+    answers, blocks = [], FakeFiles.blocks
+
+    def note(*arguments, **named):
+        answers.append(blocks(*arguments, **named))
+        return answers[-1]
+
+    monkeypatch.setattr(FakeFiles, "blocks", note)
+    desk.recover()
+    desk.recover()
+    assert {"strange", SMALL[0], SMALL[2]} <= {*rows(desk), *rows_aside(desk)}
+    assert {"other.parquet"} in [set(answer) for answer in answers]
+    assert all(len(answer) == 1 or sum(map(len, answer.values())) <= 3 for answer in answers)
 
 
 def test_a_file_that_took_the_place_of_the_joined_one_of_a_rollback_is_found_where_it_was_moved():

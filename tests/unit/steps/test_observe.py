@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from hivekeeper.model import Snapshot
+from hivekeeper.ports import NoPermission
 from hivekeeper.steps import observe
 from support.builders import a_file, a_snapshot
 
@@ -14,7 +18,7 @@ from support.builders import a_file, a_snapshot
         ([3] * 12, [2, 4, 4, 2]),
         ([60] * 5, [2, 1, 1, 1, 1, 1]),
         ([0] * 20, [2, 7, 7, 4]),
-        ([1, 1, 7, 60, 1, 1, 1], [2, 5, 2, 1, 4, 2, 1, 1, 1, 1]),
+        ([1, 1, 7, 60, 1, 1, 1], [2, 5, 1, 4, 1, 1, 1, 1]),
         ([], []),
     ],
 )
@@ -37,3 +41,57 @@ def test_directories_are_listed_in_calls_of_about_as_many_entries(monkeypatch, e
 
     assert observe.look_at(look, list(snapshots)) == snapshots
     assert calls == asked
+
+
+class ManyDirectories:
+    """Ten files are in each, a hundred thousand in some."""
+
+    def __init__(self, large=()):
+        self.places = [f"dt={number:06}" for number in range(10_000)]
+        self.large = {self.places[number] for number in large}
+        self.calls, self.asked, self.listed = 0, 0, 0
+
+    def look(self, places, most):
+        self.calls += 1
+        self.asked += len(places)
+        seen = {}
+        for place in places:
+            seen[place] = Snapshot(True, 1, 0, range(min(most, 100_000 if place in self.large else 10)))
+            most -= len(seen[place].entries)
+            self.listed += len(seen[place].entries)
+        return seen
+
+
+def test_a_large_directory_that_is_always_moved_ahead_of_a_listing_does_not_make_it_endless():
+    directories = ManyDirectories()
+
+    def look(places, most):
+        directories.large = set(places[-1:]) if len(places) > 1 else set()
+        return directories.look(places, most)
+
+    seen = observe.look_at(look, directories.places, 2_000_000)
+    assert [len(snapshot.entries) for snapshot in seen.values()] == [10] * 10_000
+    assert directories.listed < 6_000_000
+
+
+def test_large_directories_among_many_are_listed_a_few_times():
+    directories = ManyDirectories(range(37, 10_000, 500))
+    seen = observe.look_at(directories.look, directories.places, 3_000_000)
+    assert sum(len(snapshot.entries) for snapshot in seen.values()) == 20 * 100_000 + 9_980 * 10
+    assert directories.listed < 3.1 * 20 * 100_000
+    assert directories.calls < 1_000
+
+
+def test_a_closed_directory_does_not_make_all_others_be_listed_again():
+    directories = ManyDirectories()
+    closed = directories.places[-1]
+
+    def look(places, most):
+        seen = directories.look(places, most)
+        if closed in places:
+            raise NoPermission(closed)
+        return seen
+
+    seen, denied = observe.look_where_allowed(SimpleNamespace(look=look), directories.places)
+    assert (denied, seen[closed], len(seen)) == ({closed: closed}, Snapshot(exists=True), 10_000)
+    assert directories.asked < 10_000 + 2 * observe.LOOK_AT_ONCE

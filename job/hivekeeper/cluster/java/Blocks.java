@@ -30,14 +30,16 @@ public class Blocks {
 
   /**
    * By name, for each file of a directory with fewer bytes, or for one file: its id, and [id, generation stamp, length] of its blocks in their
-   * order. "null" for nothing. `wanted`: a list of ids, if only these are told, or "null".
+   * order. "null" for nothing. `wanted`: a list of ids, if only these are told, or "null". Fails where several files have more than `most`
+   * blocks together.
    */
-  public String of(String text, long below, String wanted) throws Exception {
+  public String of(String text, long below, String wanted, int most) throws Exception {
     Place place = onHdfs(text);
     if (place.real == null) return "null";
     String path = place.real.toUri().getPath();
     Set<Long> ids = idsIn(wanted);
     Map<String, Object> found = new TreeMap<String, Object>();
+    long told = 0;
     byte[] after = HdfsFileStatus.EMPTY_NAME;
     while (true) {
       DirectoryListing part = place.hdfs().getClient().listPaths(path, after, true);
@@ -47,7 +49,12 @@ public class Blocks {
         String name = status.isEmptyLocalName() ? place.real.getName() : status.getLocalName();
         if (!(status instanceof HdfsLocatedFileStatus) || status.getLen() >= below) continue;
         if (ids != null && !ids.contains(status.getFileId())) continue;
-        found.put(name, Arrays.<Object>asList(status.getFileId(), blocks(((HdfsLocatedFileStatus) status).getLocatedBlocks())));
+        List<Object> ofFile = blocks(((HdfsLocatedFileStatus) status).getLocatedBlocks());
+        found.put(name, Arrays.<Object>asList(status.getFileId(), ofFile));
+        told += ofFile.size();
+        if (told > most && found.size() > 1) {
+          throw new UnsupportedOperationException(text + ": these files have more than " + most + " blocks together");
+        }
       }
       if (!part.hasMore()) return Json.write(found);
       after = part.getLastName();
