@@ -412,12 +412,13 @@ class Code(Coded):
         "the site lets backups take no more (`max_backup_bytes`, `max_backup_objects`)",
         "[get disk space back](runbook.md#get-disk-space-back); [many-tables.md](many-tables.md#how-much-backups-may-take)",
     )
-    MORE_THAN_WANTED = (
+    MORE_THAN_WANTED = Topic.RUN, None, "more than `max_bytes` would be rewritten", "run again, or raise `max_bytes`"
+    BEYOND_ONE_RUN = (
         Topic.RUN,
         None,
-        "more than `max_bytes` would be rewritten; or the units, of many forms, need more than 100 jobs that are not full; or their ACLs "
-        "and extended attributes have more than 2²⁸ characters together. What fits was done",
-        "run again, or raise `max_bytes`",
+        "no more is done in one run: the units, of many forms, need more than 100 jobs that are not full, or their ACLs and extended "
+        "attributes have more than 2²⁸ characters together. What fits was done",
+        "run again, or leave it to the next run",
     )
     STOP_ASKED = (
         Topic.RUN,

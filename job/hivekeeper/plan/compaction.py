@@ -51,10 +51,10 @@ MOST_PART_BATCHES = 100
 # Characters of all ACLs and extended attributes that a plan holds: a directory has up to twenty thousand.
 MOST_RIGHTS = 2**28
 MORE_JOBS = Reason(
-    Code.MORE_THAN_WANTED, f"the units of one run are written in {MOST_PART_BATCHES} jobs at most that are not full", "run again"
+    Code.BEYOND_ONE_RUN, f"the units of one run are written in {MOST_PART_BATCHES} jobs at most that are not full", "run again"
 )
 LONGER_RIGHTS = Reason(
-    Code.MORE_THAN_WANTED, f"the ACLs and extended attributes of one run's units have {MOST_RIGHTS} characters at most", "run again"
+    Code.BEYOND_ONE_RUN, f"the ACLs and extended attributes of one run's units have {MOST_RIGHTS} characters at most", "run again"
 )
 
 

@@ -138,7 +138,7 @@ def test_partitions_of_forms_of_their_own_are_left_for_later_runs_and_told_of(mo
     jobs = count_jobs(monkeypatch)
     first = desk.compact()
     assert (sorted(outcomes(first).values()), first.code) == (["left"] * 2 + ["swapped"] * 4, Exit.PARTIAL)
-    assert {unit.why.code for unit in first.tables[0].units if unit.outcome is Outcome.LEFT} == {Code.MORE_THAN_WANTED}
+    assert {unit.why.code for unit in first.tables[0].units if unit.outcome is Outcome.LEFT} == {Code.BEYOND_ONE_RUN}
     desk.world.files.namespace.advance(3_600_000)
     second = desk.compact()
     assert (sorted(outcomes(second).values()), second.code) == (["swapped"] * 2, Exit.DONE)

@@ -98,7 +98,7 @@ def test_units_beyond_so_many_batches_that_are_not_full_wait_for_the_next_run(mo
     planned = plan(*alike[:5], *unlike, *alike[5:], settings=replace(SORTED, batch_units=2))
     assert sorted(map(len, batches(planned))) == [1, 1, 1, 2, 2, 2, 2]
     assert [one.unit.name for one in planned.left] == ["dt=b2", "dt=b3"]
-    assert {one.reason.code for one in planned.left} == {Code.MORE_THAN_WANTED}
+    assert {one.reason.code for one in planned.left} == {Code.BEYOND_ONE_RUN}
 
 
 def test_batches_that_end_because_of_their_schemas_are_not_full(monkeypatch):
