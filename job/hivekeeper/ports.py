@@ -7,7 +7,6 @@ file or per partition.
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -16,7 +15,6 @@ from typing import (
     Callable,
     ContextManager,
     Dict,
-    FrozenSet,
     Iterable,
     Iterator,
     List,
@@ -24,8 +22,8 @@ from typing import (
     Optional,
     Protocol,
     Sequence,
-    Set,
     Tuple,
+    Type,
     TypeVar,
     Union,
 )
@@ -65,6 +63,7 @@ NO_IDS: Mapping[str, int] = MappingProxyType({})
 
 # A caller's key for each of its sets of files.
 Key = TypeVar("Key")
+Known = TypeVar("Known")
 
 
 class FilesError(Exception):
@@ -713,6 +712,24 @@ class Beside:
         return job()
 
 
+class Memory:
+    """What a command knows from one table to the next: each module that remembers something has a class of its own for it."""
+
+    def __init__(self) -> None:
+        self._known: Dict[type, object] = {}
+
+    def of(self, kind: Type[Known]) -> Known:
+        """The one object of this class, made without arguments when it is first asked for."""
+        if kind not in self._known:
+            self._known[kind] = kind()
+        found = self._known[kind]
+        assert isinstance(found, kind)
+        return found
+
+    def clear(self) -> None:
+        self._known.clear()
+
+
 @dataclass(frozen=True)
 class Cluster:
     """The ports, and our identity on the cluster."""
@@ -738,29 +755,7 @@ class Cluster:
     spent: Dict[str, float] = field(default_factory=dict, repr=False, compare=False)
     # Interrupted runs of the current table that were settled: each run, and the number of its units by outcome (commands/open_table.py).
     recovered: List[Any] = field(default_factory=list, repr=False, compare=False)
-    # Control directories and the tables at their homes, by the directory that they lie in. A command looks for them once, not for each
-    # table; the names of a database's tables, until when they may be used, and which of those directories belonged to no table by them
-    # (steps/left_behind.py).
-    orphans: Dict[Tuple[str, FrozenSet[str]], Optional[Mapping[str, Sequence[str]]]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
-    names_there: Dict[str, Tuple[float, FrozenSet[str]]] = field(default_factory=dict, repr=False, compare=False)
-    homeless: Dict[Tuple[str, FrozenSet[str], str], Tuple[FrozenSet[str], List[str]]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
-    # The tables that their records are about, by directory and by whose records are read, then by creation time: the name, and digests of
-    # what is known of the columns.
-    orphan_tables: Dict[Tuple[str, FrozenSet[str]], Mapping[int, Sequence[Tuple[str, FrozenSet[bytes]]]]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
-    # The newest `Metastore.table_locations`, and the same in order; empty before they are needed.
-    placed: List[Tuple[Mapping[str, str], Sequence[Tuple[str, str]]]] = field(default_factory=list, repr=False, compare=False)
-    # The newest `Metastore.database_locations`, and its index (steps/observe.py); empty before they are needed.
-    homes: List[Tuple[Mapping[str, str], Any]] = field(default_factory=list, repr=False, compare=False)
-    # How many partitions of its backup tables a command has had dropped, by table (steps/backup_tables.py).
-    trimmed: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
-    # The tables that a command has found in or around the directory of another one, by full name (steps/observe.py).
-    strangers: Set[str] = field(default_factory=set, repr=False, compare=False)
+    memory: Memory = field(default_factory=Memory, repr=False, compare=False)
     beside: Beside = field(default_factory=Beside, repr=False, compare=False)
     stopping: Stopping = field(default_factory=NeverStops, compare=False)
     # Why no port can answer any more, "" if they can. It calls the session, so it is used only after a failure.

@@ -25,7 +25,7 @@ from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.row_files import ParquetRowFiles
 from hivekeeper.cluster.rows import SparkRows
-from hivekeeper.commands import compact_table
+from hivekeeper.commands import planning
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import OWNER_ONLY, Partition, Table
 from hivekeeper.names import RunId, RunPaths
@@ -93,7 +93,7 @@ def measure(meter: Meter, gateway: Gateway, home: Path, asked: argparse.Namespac
     observed = meter.measure("observe", lambda: observe_table(cluster, table, settings))
     assert observed.reason is None, observed.reason
     assert sum(unit.sizes.files for unit in observed.units) == asked.files
-    plan = meter.measure("plan", lambda: compact_table.make_plan(cluster, observed, History(), settings, RUN, RoomForValues()))
+    plan = meter.measure("plan", lambda: planning.make_plan(cluster, observed, History(), settings, RUN, RoomForValues()))
     assert len(plan.units) == asked.units, (len(plan.units), plan.refused[:1])
     known = compaction.to_run_plan(plan)
     paths = observed.control.run(RUN)

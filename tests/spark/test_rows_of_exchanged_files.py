@@ -17,7 +17,7 @@ from support.data_files import batch_of, form_of, listed, write_arrow
 # After so long all jobs are ended: the rows of the other file would be read for hours.
 MOST_S = 300
 ENDLESS = decoder_bombs.ENDLESS["rows of one value"]()
-LONGER, TOO_MANY = "live/a: it is longer than the \\d+ bytes that were listed", "more rows were read than the 3 in the files' footers"
+LONGER, TOO_MANY = "live/a: it is longer than the \\d+ bytes that were listed", "more rows were read than the 3 that were counted"
 
 
 @pytest.fixture(params=[LONGER, TOO_MANY], ids=["another length", "the same length"])

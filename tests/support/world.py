@@ -198,8 +198,8 @@ class World:
     def forget(self) -> None:
         """What a client remembers ends with its process."""
         self.metastore.forget()
-        for known in (self.cluster.orphans, self.cluster.orphan_tables, self.cluster.log_entries):
-            known.clear()
+        self.cluster.memory.clear()
+        self.cluster.log_entries.clear()
 
     def revive(self) -> None:
         self.forget()

@@ -335,7 +335,7 @@ def _no_more_than(row_count: int) -> Any:
     nothing else ends a job that reads them. Spark neither drops a filter that is not deterministic nor moves it to another place.
     """
     before = "monotonically_increasing_id() - shiftleft(CAST(spark_partition_id() AS BIGINT), 33)"
-    text = literal(f"more rows were read than the {row_count} in the files' footers")
+    text = literal(f"more rows were read than the {row_count} that were counted")
     return F.expr(f"IF({before} < {min(row_count, _MOST_ROWS)}L, TRUE, CAST(raise_error({text}) AS BOOLEAN))")
 
 

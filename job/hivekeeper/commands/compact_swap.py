@@ -82,7 +82,7 @@ def _clean_up_later(cleaned: per_table.Outcomes, context: Context, bare: Table) 
             return TableOutcome(bare.full_name)
         return clean_up_table(context, table, is_observed=True)
 
-    own = replace(context.cluster, log_entries={}, spent={}, orphans={})
+    own = replace(context.cluster, log_entries={}, spent={})
     cleaned.add(replace(_clean_up(replace(context, cluster=own), bare, clean_up), spent=own.spent))
 
 

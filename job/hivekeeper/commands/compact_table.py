@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from dataclasses import replace
 from functools import partial
-from typing import Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper import names
 from hivekeeper.codes import Exit
-from hivekeeper.commands import candidates, per_table, run_keys, selection
-from hivekeeper.commands.candidates import LeaveOut, Reader
+from hivekeeper.commands import per_table, run_keys, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, hold_settled, settle_unfit
+from hivekeeper.commands.planning import is_tied_as_a_whole, make_plan, refuse_without_room
 from hivekeeper.config.settings import AT_ONCE, JOINED, Settings
-from hivekeeper.errors import Refused, Unusable
+from hivekeeper.errors import Refused
 from hivekeeper.model import FileRowGroups, StageBatch, Table
-from hivekeeper.names import ControlPaths, RunId, UnitNumber
-from hivekeeper.plan import analysis, capacity, compaction, eligibility, inside, own_place, retention, settled
-from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
-from hivekeeper.plan.capacity import Limit, RoomForValues
-from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left, Rewrite
-from hivekeeper.plan.engine import Engine
+from hivekeeper.names import ControlPaths, UnitNumber
+from hivekeeper.plan import analysis, compaction, eligibility, settled
+from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable
+from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.plan.ownership import is_read_by_group
-from hivekeeper.ports import Cluster, Files, Lock
+from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import TableOutcome, UnitOutcome
 from hivekeeper.runlog import store
@@ -35,7 +31,7 @@ from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, 
 from hivekeeper.steps import attributes, backup_tables, finish, identity, ownership, run_directory, swap, table_lock
 from hivekeeper.steps.fitness import FitnessOfTable
 from hivekeeper.steps.left_away import refuse_at_former_places
-from hivekeeper.steps.observe import find_tied, observe_table
+from hivekeeper.steps.observe import Wanted, observe_table
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.stage import Staged, Stager
 from hivekeeper.steps.timing import Step, timed
@@ -63,36 +59,51 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
             settle_unfit(cluster, table, context.run, settings)
         return per_table.refused(table, unfit, ObservedTable(table, ControlPaths(""), settings, reason=unfit))
     table, control = find_control(cluster, table, settings)
-    observed = observe_table(cluster, table, settings, wanted) if context.dry_run or control is None else None
-    if observed is not None:
-        refuse_at_former_places(cluster, observed.table, observed.former_places, settings.trusted_owners)
-        if observed.reason:
-            return per_table.refused(table, observed.reason, observed)
-        if context.dry_run:
-            return _plan_only(context, observed, settings)
-        if not analysis.choose(observed.units):
-            return TableOutcome(table.full_name, None, _outcomes_left(observed), observed)
-        # The lock needs space too. A table with an earlier run is checked after recovery, which may free space.
-        refuse_without_room(cluster, observed, settings)
-        if is_tied_as_a_whole(cluster, observed, settings, context.run):
-            plan = make_plan(cluster, observed, History(), settings, context.run, context.room_for_values)
-            return TableOutcome(table.full_name, None, _outcomes_left(observed, plan), observed)
+    observed = None
+    if context.dry_run or control is None:
+        observed = _observe(cluster, table, settings, wanted)
+        done = _do_without_lock(context, observed, settings)
+        if done is not None:
+            return done
     control = control or ControlPaths.of(table.location, table.partitioned)
     with hold_settled(cluster, table, control, context.run, settings) as lock:
         history = store.read_history(cluster, control)
         answered = run_keys.answer(context, table, history, COMPACT_SWAP)
         if answered is not None:
             return answered
-        if observed is None or history.runs:
-            observed = observe_table(cluster, table, settings, wanted)
-            refuse_at_former_places(cluster, observed.table, observed.former_places, settings.trusted_owners)
-        else:
-            # No run has worked on the table since it was observed; taking the lock created the control directory.
-            observed = replace(observed, has_control=True)
+        if observed is not None and history.runs:
+            observed = None
+        # No run has worked on a table that was observed before; taking the lock created its control directory.
+        observed = replace(observed, has_control=True) if observed else _observe(cluster, table, settings, wanted)
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
         history = identity.know_history(cluster, observed.table, history)
         return _compact_held(context, observed, history, settings, lock)
+
+
+def _observe(cluster: Cluster, table: Table, settings: Settings, wanted: Optional[Wanted]) -> ObservedTable:
+    observed = observe_table(cluster, table, settings, wanted)
+    refuse_at_former_places(cluster, observed.table, observed.former_places, settings.trusted_owners)
+    return observed
+
+
+def _do_without_lock(context: Context, observed: ObservedTable, settings: Settings) -> Optional[TableOutcome]:
+    """The outcome of a table of which only a plan is wanted, or on which there is nothing to do; None if it is to be compacted. Nothing is
+    created. Raises Unusable if there is no room for any unit.
+    """
+    name = observed.table.full_name
+    if observed.reason:
+        return per_table.refused(observed.table, observed.reason, observed)
+    if context.dry_run:
+        return _plan_only(context, observed, settings)
+    if not analysis.choose(observed.units):
+        return TableOutcome(name, None, _outcomes_left(observed), observed)
+    # The lock needs space too. A table with an earlier run is checked after recovery, which may free space.
+    refuse_without_room(context.cluster, observed, settings)
+    if not is_tied_as_a_whole(context.cluster, observed, settings, context.run):
+        return None
+    plan = make_plan(context.cluster, observed, History(), settings, context.run, context.room_for_values)
+    return TableOutcome(name, None, _outcomes_left(observed, plan), observed)
 
 
 def _plan_only(context: Context, observed: ObservedTable, settings: Settings) -> TableOutcome:
@@ -122,111 +133,6 @@ def _compact_held(context: Context, observed: ObservedTable, history: History, s
     cluster.rows.require_started()
     per_table.require_time(cluster, observed.table)
     return carry_out(context, observed, plan, settings, lock)
-
-
-def make_plan(
-    cluster: Cluster,
-    observed: ObservedTable,
-    history: History,
-    settings: Settings,
-    run: RunId,
-    room_for_values: RoomForValues,
-    most_row_groups: int = 0,
-) -> CompactionPlan:
-    """Read the footers of the units worth compacting and decide. Reads only. Raises Unusable if none of them can be written.
-
-    With max_units, footers are read until that many units are fit, so that an unfit unit of high rank does not use up a place in every run.
-    """
-    table, engine = observed.table, Engine(cluster.spark_version, cluster.time_zone)
-    rewrite = Rewrite.of(table, settings, engine)
-    joined = find_joined(observed, history)
-    waiting = deque(candidates.list_waiting(observed, settings, joined))
-    room_for_values.begin_table()
-    reader = Reader(cluster, observed, rewrite, settings, run, joined, room_for_values, most_row_groups)
-    limits, wish = find_limits(cluster, observed, waiting, history, settings), capacity.limit_by_wish(settings)
-    shared, budget = compaction.Shared(), capacity.Budget([*limits, *wish])
-    wanted = settings.max_units or len(waiting)
-    found: List[Candidate] = []
-    taken: List[UnitAnalysis] = []
-    # Of a unit that is joined there are several sets of files.
-    units: Set[str] = set()
-    while wanted > len(units) and not shared.is_full:
-        chosen = budget.choose(waiting, wanted - len(units))
-        if not chosen:
-            break
-        portions = deque(analysis.portions(chosen))
-        while portions and not shared.is_full:
-            some = portions.popleft()
-            per_table.require_time(cluster, table)
-            read, back = reader.read(some)
-            read = shared.of_all(read)
-            waiting.extendleft(reversed(back))
-            fit = [candidate.analysis for candidate in read if compaction.is_fit(candidate, rewrite)]
-            budget.take(fit)
-            units.update(one.name for one in fit)
-            taken += fit
-            found += read
-        waiting.extendleft(reversed([unit for some in portions for unit in some]))
-    beyond = [*budget.beyond, *waiting]
-    if beyond and wish and not taken:
-        log.warning("table=%s step=plan reason='no unit that is fit is as small as max_bytes'", table.log_field)
-    left = capacity.explain_left(beyond, limits, taken) if wanted > len(units) else ()
-    _require_room(table, left, taken)
-    if shared.is_full and wanted > len(units):
-        explained = {one.unit.name for one in left}
-        left += tuple(Left(one.unit, compaction.LONGER_RIGHTS) for one in waiting if one.name not in explained)
-    plan = compaction.plan_compaction(run, observed.control.run(run), table, found, settings, engine)
-    return replace(plan, left=(*plan.left, *left))
-
-
-def find_joined(observed: ObservedTable, history: History) -> LeaveOut:
-    """By unit, the files that have old ones inside: joined again, these could not come back."""
-    known = inside.find_inside(history)
-    found = {unit.name: inside.names_of(unit.files, known) for unit in observed.units} if known else {}
-    return {name: files for name, files in found.items() if files}
-
-
-def find_limits(
-    cluster: Cluster, observed: ObservedTable, chosen: Collection[UnitAnalysis], history: History, settings: Settings
-) -> List[Limit]:
-    """The limits on the units of one run. Makes no call if there are no units."""
-    if not chosen:
-        return []
-    debt = capacity.limit_by_debt(observed.table.full_name, retention.list_backups(history), settings)
-    quotas_at = find_quota_directories(cluster.files, observed.table, settings)
-    return debt + capacity.limit_by_room(observed, chosen, cluster.files.room(names.parent(observed.control.top), quotas_at))
-
-
-def find_quota_directories(files: Files, table: Table, settings: Settings) -> List[str]:
-    """The directories whose quota is checked. Higher ones only if configured: without a quota HDFS has to count everything below."""
-    above = [files.qualify(place) for place in settings.quota_directories]
-    database = names.parent(table.location)
-    own = [table.location, database] if table.partitioned else [database]
-    return list(dict.fromkeys([*own, *(place for place in above if own_place.is_below(database, place))]))
-
-
-def is_tied_as_a_whole(cluster: Cluster, observed: ObservedTable, settings: Settings, run: RunId) -> bool:
-    """Whether no unit worth compacting can be exchanged, so that not even a lock is to be written. Mostly one unit answers that."""
-    chosen = analysis.choose(observed.units)
-    if settings.exchange == AT_ONCE:
-        return all(len(find_tied(cluster, observed.control, [one.unit for one in some])) == len(some) for some in (chosen[:1], chosen))
-    rewrite = Rewrite.of(observed.table, settings, Engine(cluster.spark_version, cluster.time_zone))
-    reader = Reader(cluster, observed, rewrite, settings, run, {}, RoomForValues())
-    return all(choice.exchange is None for some in (chosen[:1], chosen) for choice in reader.choose(some).values())
-
-
-def refuse_without_room(cluster: Cluster, observed: ObservedTable, settings: Settings) -> None:
-    """Raise Unusable if none of the units can be written, before any footer is read."""
-    waiting = candidates.list_waiting(observed, settings, {})
-    limits = find_limits(cluster, observed, waiting, History(), settings)
-    if not capacity.Budget(limits).choose(deque(waiting), 1):
-        _require_room(observed.table, capacity.explain_left(waiting, limits, ()), ())
-
-
-def _require_room(table: Table, left: Sequence[Left], taken: Sequence[UnitAnalysis]) -> None:
-    reason = capacity.refuse_whole(left, len(taken))
-    if reason is not None:
-        raise Unusable(f"{table.full_name}: {reason.what}", code=reason.code, state="untouched", next=reason.next)
 
 
 def carry_out(context: Context, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock) -> TableOutcome:

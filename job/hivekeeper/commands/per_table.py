@@ -150,12 +150,7 @@ def absent_outcomes(absent: Mapping[str, Reason]) -> List[TableOutcome]:
 
 def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[TableOutcome]:
     cluster, outcomes, lost, left = context.cluster, Outcomes(context.selection.names_one), "", MOST_ROW_GROUPS
-    cluster.orphans.clear()
-    cluster.names_there.clear()
-    cluster.homeless.clear()
-    cluster.orphan_tables.clear()
-    cluster.trimmed.clear()
-    cluster.strangers.clear()
+    cluster.memory.clear()
     for table in tables:
         began = cluster.clock.monotonic_ms()
         cluster.spent.clear()

@@ -10,7 +10,7 @@ from hivekeeper.commands import per_table, run_keys, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, hold_settled, refuse_left_elsewhere, refuse_where_it_was, require_own_place
 from hivekeeper.errors import Refused
-from hivekeeper.model import Block, Snapshot, Table
+from hivekeeper.model import Block, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan.rollback import Surroundings, Undoing, newest_run, plan_undoing, read_stacks
 from hivekeeper.ports import Files, Lock
@@ -87,6 +87,23 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
     every = find_units(cluster, table)
     refuse_where_it_was(cluster, table, (unit.live for unit in every), context.settings_for(table.full_name))
     units = {unit.name: unit for unit in every if unit.name in chains}
+    around = _look_around(context, table, control, chains, units, history)
+    undoing = plan_undoing(chains, units, around)
+    discarded = {name: reason for name, reason in _discarded(history, chains).items() if name in undoing.refused}
+    listed = {unit.live: len(around.seen[unit.live].entries) for unit in undoing.units if unit.join and unit.live in around.seen}
+    return Undoing(undoing.units, {**refused, **undoing.refused, **discarded}, listed)
+
+
+def _look_around(
+    context: Context,
+    table: Table,
+    control: ControlPaths,
+    chains: Mapping[str, Sequence[Effect]],
+    units: Mapping[str, Unit],
+    history: History,
+) -> Surroundings:
+    """What is in the units and in the backups that are to go back. Raises Refused for too many files."""
+    cluster = context.cluster
     places = [names.join(control.top, effect.place) for chain in chains.values() for effect in chain]
     # What was moved meanwhile is refused, and may be on a server that does not answer.
     unmoved = {unit.live for name, unit in units.items() if all(absolute(one.live, table.location) == unit.live for one in chains[name])}
@@ -95,11 +112,7 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
         seen = look_at(cluster.files.look, [*unmoved, *places], most)
     holders = [(units[name].live, one.inside) for name, chain in chains.items() if name in units for one in chain if one.inside]
     blocks = _find_blocks(cluster.files, seen, [(live, inside) for live, inside in holders if live in unmoved])
-    around = Surroundings(context.run, table.location, seen, lambda place: names.join(control.top, place), blocks, history.cut)
-    undoing = plan_undoing(chains, units, around)
-    discarded = {name: reason for name, reason in _discarded(history, chains).items() if name in undoing.refused}
-    listed = {unit.live: len(seen[unit.live].entries) for unit in undoing.units if unit.join and unit.live in seen}
-    return Undoing(undoing.units, {**refused, **undoing.refused, **discarded}, listed)
+    return Surroundings(context.run, table.location, seen, lambda place: names.join(control.top, place), blocks, history.cut)
 
 
 def _find_blocks(files: Files, seen: Mapping[str, Snapshot], holders: Sequence[Tuple[str, Inside]]) -> Dict[str, Tuple[Block, ...]]:

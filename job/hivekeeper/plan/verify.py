@@ -120,6 +120,11 @@ def plan_proof(
         # Otherwise the remaining files would be compared with themselves.
         changed = Reason(Code.BACKUP_CHANGED, f"the backup is not what it was: {missing}")
         return replace(proof, base=None, broken=changed)
+    return _follow(chain, proof, manifest, effects, live)
+
+
+def _follow(chain: Chain, proof: Proof, manifest: Sequence[ManifestFile], effects: Sequence[Effect], live: Snapshot) -> Proof:
+    """The proof from effect to effect, up to the first one whose files are not there, or to live."""
     links: List[Link] = []
     arrivals: List[FileInfo] = []
     wanted: Sequence[ManifestFile] = manifest

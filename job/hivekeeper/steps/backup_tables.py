@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Callable, Counter, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
@@ -212,8 +212,12 @@ def _correct(cluster: Cluster, table: Table, control: ControlPaths, name: str, b
         _trim(cluster, table, name, trim)
 
 
+class _Trimmed(Counter[str]):
+    """How many partitions of its backup tables a command has had dropped, by table."""
+
+
 def _trim(cluster: Cluster, table: Table, name: str, partitions: Sequence[str]) -> None:
-    trimmed = cluster.trimmed
+    trimmed = cluster.memory.of(_Trimmed)
     most = max(MOST_TRIMMED - sum(trimmed.values()), TRIMMED_OF_TABLE - trimmed[table.full_name], 0)
     some, left = partitions[:most], len(partitions) - most
     if left > 0:

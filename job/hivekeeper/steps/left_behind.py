@@ -12,7 +12,7 @@ import json
 import math
 from bisect import bisect_left
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Collection, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
@@ -34,8 +34,27 @@ TRANSLATED = "TRANSLATED_TO_EXTERNAL"
 # Tables by their locations.
 Placed = Sequence[Tuple[str, str]]
 
+# By creation time the tables that records are about: the name, and digests of what is known of the columns.
+Recorded = Mapping[int, Sequence[Tuple[str, FrozenSet[bytes]]]]
+
 # Of hidden entries in the directory around an unpartitioned table. Each such table there has a control directory.
 MOST_BESIDE = 200_000
+
+
+@dataclass
+class Strays:
+    """What a command knows of control directories beside unpartitioned tables: it looks for them once, not for each table."""
+
+    # The tables at their homes, by the directory that they lie in and by whose records are believed; None where there are too many.
+    controls: Dict[Tuple[str, FrozenSet[str]], Optional[Mapping[str, Sequence[str]]]] = field(default_factory=dict)
+    # Those of no table: by the names of a database's tables, which are the key's third part.
+    homeless: Dict[Tuple[str, FrozenSet[str], str], Tuple[FrozenSet[str], List[str]]] = field(default_factory=dict)
+    # These names, and until when they may be used.
+    names: Dict[str, Tuple[float, FrozenSet[str]]] = field(default_factory=dict)
+    # What their records are about, by control directory and by whose records are read.
+    tables: Dict[Tuple[str, FrozenSet[str]], Recorded] = field(default_factory=dict)
+    # The newest `Metastore.table_locations`, and the same in order.
+    placed: Optional[Tuple[Mapping[str, str], Placed]] = None
 
 
 def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str], history: Optional[History] = None) -> None:
@@ -96,19 +115,20 @@ def _find_orphans(cluster: Cluster, database: str, beside: str, believed: Frozen
     """The control directories of these owners in a directory that belong to no table; None if it holds too many hidden entries to look for
     them. `database`: in which a table may have been renamed since the places of all tables were read.
     """
-    if (beside, believed) not in cluster.orphans:
-        cluster.orphans[beside, believed] = _list_controls(cluster, beside, believed)
-    controls = cluster.orphans[beside, believed]
+    known = cluster.memory.of(Strays)
+    if (beside, believed) not in known.controls:
+        known.controls[beside, believed] = _list_controls(cluster, beside, believed)
+    controls = known.controls[beside, believed]
     if controls is None:
         return None
     # Without such a directory nothing needs to be known of the tables.
     there = _names_there(cluster, database) if controls else frozenset()
     key = beside, believed, database
-    known, found = cluster.homeless.get(key, (None, []))
-    if known is not there:
+    judged_by, found = known.homeless.get(key, (None, []))
+    if judged_by is not there:
         # Not for each of thousands of tables beside thousands of such directories.
         found = [control for control, tables in controls.items() if not any(_is_there(table, database, there) for table in tables)]
-        cluster.homeless[key] = there, found
+        known.homeless[key] = there, found
     return found
 
 
@@ -134,11 +154,11 @@ def _placed_tables(cluster: Cluster) -> Placed:
 
     Without backup tables: one that still shows the live files of a killed run stays at the former place of its table, which Hive has moved.
     """
-    locations = cluster.metastore.table_locations()
-    if not cluster.placed or cluster.placed[0][0] is not locations:
+    locations, known = cluster.metastore.table_locations(), cluster.memory.of(Strays)
+    if known.placed is None or known.placed[0] is not locations:
         own = ((name, place) for name, place in locations.items() if not names.may_back_up(name.partition(".")[2], names.base(place)))
-        cluster.placed[:] = [(locations, sorted((f"{place.rstrip('/')}/", name) for name, place in own))]
-    return cluster.placed[0][1]
+        known.placed = locations, sorted((f"{place.rstrip('/')}/", name) for name, place in own)
+    return known.placed[1]
 
 
 def _from(placed: Placed, place: str) -> int:
@@ -165,15 +185,15 @@ def _names_there(cluster: Cluster, database: str) -> FrozenSet[str]:
     """The names of the tables in a database, some seconds old, or as old as it takes to ask for them: the places of all tables may be an
     hour old, and the control directory of one that was renamed since would count as that of the table it was.
     """
-    began_ms = cluster.clock.monotonic_ms()
-    until_ms, found = cluster.names_there.get(database, (-math.inf, frozenset()))
+    began_ms, known = cluster.clock.monotonic_ms(), cluster.memory.of(Strays).names
+    until_ms, found = known.get(database, (-math.inf, frozenset()))
     if began_ms > until_ms:
         try:
             found = frozenset(cluster.metastore.table_names(database))
         except KeyError:
             # It was dropped, with all its tables.
             found = frozenset()
-        cluster.names_there[database] = usable_until(cluster.clock, began_ms, MOST_AGE_MS), found
+        known[database] = usable_until(cluster.clock, began_ms, MOST_AGE_MS), found
     return found
 
 
@@ -191,10 +211,10 @@ def _find_former_name(cluster: Cluster, table: Table, forms: FrozenSet[bytes], c
     Records are read once in a command: there may be thousands of such directories, or long logs, and thousands of tables beside them, all
     created in one second.
     """
-    directory = control.top, trusted
-    if directory not in cluster.orphan_tables:
-        cluster.orphan_tables[directory] = _find_tables(cluster, table, control, trusted)
-    for name, known in cluster.orphan_tables[directory].get(table.create_time, ()):
+    directory, read = (control.top, trusted), cluster.memory.of(Strays).tables
+    if directory not in read:
+        read[directory] = _find_tables(cluster, table, control, trusted)
+    for name, known in read[directory].get(table.create_time, ()):
         if known <= forms and not is_another(cluster, table, name):
             return name
     return ""
@@ -231,9 +251,7 @@ def is_another(cluster: Cluster, table: Table, name: str) -> bool:
     return found is not None and found.create_time == table.create_time
 
 
-def _find_tables(
-    cluster: Cluster, table: Table, control: ControlPaths, trusted: FrozenSet[str]
-) -> Mapping[int, Sequence[Tuple[str, FrozenSet[bytes]]]]:
+def _find_tables(cluster: Cluster, table: Table, control: ControlPaths, trusted: FrozenSet[str]) -> Recorded:
     """The tables that the records are about, by creation time: the name, and what is known of the forms. What cannot be read says nothing.
     `table`: for whom they are read.
     """

@@ -6,7 +6,7 @@ Reads only; changes nothing and opens no data file.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 from types import MappingProxyType
@@ -149,13 +149,22 @@ def find_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> Optio
     return overlap or own_place.refuse_home(table, find_homes(cluster))
 
 
+@dataclass
+class _Met:
+    """What a command knows of other tables and of databases, from one table to the next."""
+
+    # Tables that were found in or around the directory of another one, by full name.
+    strangers: Set[str] = field(default_factory=set)
+    # The newest `Metastore.database_locations`, and its index.
+    homes: Optional[Tuple[Mapping[str, str], own_place.Homes]] = None
+
+
 def find_homes(cluster: Cluster) -> own_place.Homes:
     """Indexed once for each reading of all databases, not for each table."""
-    homes = cluster.metastore.database_locations()
-    if not cluster.homes or cluster.homes[0][0] is not homes:
-        cluster.homes[:] = [(homes, own_place.Homes(homes))]
-    found: own_place.Homes = cluster.homes[0][1]
-    return found
+    homes, known = cluster.metastore.database_locations(), cluster.memory.of(_Met)
+    if known.homes is None or known.homes[0] is not homes:
+        known.homes = homes, own_place.Homes(homes)
+    return known.homes[1]
 
 
 def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tuple[Table, ...]:
@@ -178,11 +187,12 @@ def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tupl
             return found
     likely = likely[:MOST_BACKUP_TABLES]
     # First those that another table has met here: behind thousands that are marked as backups, each would meet them last.
-    met = [name for name in likely if name in cluster.strangers]
-    portions = chain(_in_portions(met), _in_portions([name for name in likely if name not in cluster.strangers]))
+    known = cluster.memory.of(_Met).strangers
+    met = [name for name in likely if name in known]
+    portions = chain(_in_portions(met), _in_portions([name for name in likely if name not in known]))
     databases = lru_cache(maxsize=None)(lambda: frozenset(cluster.metastore.databases()))
     strangers = next(filter(None, (_find_strangers(cluster, table, control, some, databases) for some in portions)), ())
-    cluster.strangers.update(one.full_name for one in strangers)
+    known.update(one.full_name for one in strangers)
     return strangers
 
 

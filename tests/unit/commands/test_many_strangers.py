@@ -14,6 +14,7 @@ from hivekeeper.commands.orphans import show_orphans
 from hivekeeper.model import Selection
 from hivekeeper.names import backup_marks
 from hivekeeper.reasons import Code
+from hivekeeper.steps.left_behind import Strays
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import Desk
@@ -62,8 +63,9 @@ def test_directories_of_others_beside_many_tables_are_not_kept():
         world.add_table(a_table(kind="MANAGED_TABLE", name=f"t{table}", location=f"{home}/t", create_time=table + 1), {"": [1000] * 3})
         make_directories(world, [f"{home}/.hivekeeper-x{number}" for number in range(40)])
     compact_swap(a_context(world.cluster, Selection(databases=("sales",)), RUN))
-    assert len(world.cluster.orphans) == 20
-    assert not any(world.cluster.orphans.values())
+    known = world.cluster.memory.of(Strays).controls
+    assert len(known) == 20
+    assert not any(known.values())
 
 
 def test_what_is_hidden_in_directories_beside_a_table_is_not_kept(monkeypatch):
