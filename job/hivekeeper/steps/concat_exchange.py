@@ -208,7 +208,7 @@ class ConcatExchange:
         if self.certificate is None or (not self._is_withdrawn() and joined.has_sources(joined.find_own())):
             joined.require_not_moved()
             return
-        joined.require_not_joined()
+        self._require_not_joined()
         if joined.join.beside:
             # Before T, which tells a recovery that there is something to give up.
             self._take_unchanged(joined.join.beside, "beside", joined.made.beside_id, length_of(joined.made.beside))
@@ -217,6 +217,17 @@ class ConcatExchange:
         self._return_strange()
         joined.require_not_moved()
         self.run.files.delete_tree(joined.ready)
+
+    def _require_not_joined(self) -> None:
+        """Also in the directory whose files were to be joined, wherever it is by now: T may have come back to it after its substitute."""
+        joined, own = self.joined, None
+        joined.require_not_joined()
+        with self._elsewhere():
+            own = joined.find_own()
+        if own is not None:
+            # Not where it may not be listed: T could be taken there all the same.
+            with self.run.files.anchored({self.unit.live: joined.made.directory_id}):
+                joined.require_not_joined()
 
     def _take_unchanged(self, name: str, part: str, file_id: int, length: int) -> bool:
         """Take a file out of live unless somebody has written to it; whether it was there, and not another one in its place."""
