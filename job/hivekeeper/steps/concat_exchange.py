@@ -142,7 +142,8 @@ class ConcatExchange:
                 joined.require_joined(own)
                 back.copy_out(own)
                 self._make_room()
-                self._take(own.path, "file")
+                with self.run.files.anchored({self.unit.live: joined.require_in_place()}):
+                    self._take(own.path, "file")
             taken = joined.find_taken()
             # Not if that is T without the sources, which came to the place of its substitute just now.
             if joined.has_joined(taken):
@@ -242,8 +243,9 @@ class ConcatExchange:
                     self._take(found.path, part)
             return True
 
-        if take():
-            return True
+        with self._in_one_directory():
+            if take():
+                return True
         with self._elsewhere():
             return take()
         return False
@@ -256,13 +258,27 @@ class ConcatExchange:
         path = joined.in_live(joined.join.tail)
         # What comes to the tail's place after that was taken stays.
         with suppress(TargetExists):
-            if self._take(joined.in_live(joined.join.tail), "tail") and joined.is_aside():
+            with self._in_one_directory() as directory_id:
+                found = self.run.files.stat(path)
+                is_own = found is not None and found.file_id == joined.made.tail_id
+                is_taken = (is_own or joined.is_directory(directory_id)) and self._take(path, "tail")
+            if is_taken and joined.is_aside():
                 return True
             with self._elsewhere():
                 found = self.run.files.stat(path)
                 if found is not None and found.file_id == joined.made.tail_id and not joined.has_joined(joined.find_own()):
                     return self._take(path, "tail") and joined.is_aside()
         return False
+
+    @contextmanager
+    def _in_one_directory(self) -> Iterator[int]:
+        """While it lasts, live's path leads to what is there now, whose id it gives: what is looked at is taken out of it, or nothing. Another
+        table's directory may come to the path, with files of the same names: one command joins those of both.
+        """
+        live = self.run.files.stat(self.unit.live)
+        directory_id = live.file_id if live is not None else 0
+        with self.run.files.anchored({self.unit.live: directory_id}) if directory_id else nullcontext():
+            yield directory_id
 
     @contextmanager
     def _elsewhere(self) -> Iterator[None]:
