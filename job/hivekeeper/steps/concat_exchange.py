@@ -272,8 +272,8 @@ class ConcatExchange:
 
     @contextmanager
     def _in_one_directory(self) -> Iterator[int]:
-        """While it lasts, live's path leads to what is there now, whose id it gives: what is looked at is taken out of it, or nothing. Another
-        table's directory may come to the path, with files of the same names: one command joins those of both.
+        """While it lasts, live's path leads to what is there now, whose id it gives: what is looked at is taken out of it, or nothing.
+        Another table's directory may come to the path, with files of the same names: one command joins those of both.
         """
         live = self.run.files.stat(self.unit.live)
         directory_id = live.file_id if live is not None else 0
