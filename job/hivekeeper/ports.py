@@ -362,6 +362,8 @@ MOST_OF_TABLES = 2**28
 # databases are held at once, a kilobyte for each.
 MOST_TABLES = 1_000_000
 MOST_OF_PLACES = 2**27
+# Of all databases together: three million tables of 150 characters.
+MOST_OF_ALL_PLACES = 2**29
 # Of each piece in which they come: while one is made, Java holds it several times.
 MOST_OF_ANSWER = 2**25
 

@@ -620,6 +620,17 @@ def test_a_database_with_more_than_there_is_memory_for_is_named(real, monkeypatc
         real.metastore.locations_below([])
 
 
+def test_of_databases_with_more_together_than_there_is_memory_for_the_largest_is_named(real, monkeypatch):
+    """Not the last one, which may be anybody's."""
+    real.add_database()
+    for name in ("events", "clicks"):
+        real.add_table(name)
+    real.metastore._roots = None
+    monkeypatch.setattr(ports, "MOST_OF_ALL_PLACES", 99)
+    with pytest.raises(MetastoreUnavailable, match=f"more than 99 characters, most of them in the database {real.database};"):
+        real.metastore.locations_below([])
+
+
 def test_the_names_of_all_databases_are_not_asked_for_each_database(real):
     """Those of ten thousand databases are half a megabyte, ten thousand times."""
     empty = real.add_database()
