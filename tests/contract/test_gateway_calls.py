@@ -51,16 +51,14 @@ def calls_of(gateway, act):
     return gateway.calls - before
 
 
-@pytest.mark.parametrize("method", ["look", "tree", "attributes", "file_rights", "dress", "read_texts", "qualify", "exposed", "guard"])
+@pytest.mark.parametrize("method", ["look", "attributes", "file_rights", "dress", "read_texts", "qualify", "exposed", "guard"])
 def test_many_files_cost_as_many_calls_as_few(gateway, directories, method):
     files = HadoopFiles(gateway)
     files.qualify(directories[FEW][0])
 
     def act(lot):
         paths = directories[lot]
-        if method == "tree":
-            assert len([entry for entry in files.tree(paths[0].rpartition("/")[0]) if not entry.is_dir]) == lot
-        elif method == "look":
+        if method == "look":
             assert sum(len(seen.entries) for seen in files.look(paths).values()) == lot
         elif method == "attributes":
             assert len(files.attributes(paths)) == len(paths)

@@ -21,7 +21,7 @@ from hivekeeper.runlog.history import History
 
 log = logging.getLogger(__name__)
 
-# Of hidden entries beside a control directory.
+# Of hidden directories beside a control directory.
 MOST_BESIDE = 200_000
 
 
@@ -169,8 +169,8 @@ class Removed:
     def _find(self, directory: str) -> Tuple[Dict[str, List[ControlPaths]], int]:
         found: Dict[str, List[ControlPaths]] = {}
         count = 0
-        for entry in self._files.look_hidden([directory], MOST_BESIDE)[directory].entries:
-            of_table = ControlPaths.of_removed(entry.path) if entry.is_dir else None
+        for entry in self._files.look_hidden_directories([directory], MOST_BESIDE)[directory].entries:
+            of_table = ControlPaths.of_removed(entry.path)
             if of_table is not None:
                 found.setdefault(of_table.top, []).append(ControlPaths(entry.path))
                 count += 1

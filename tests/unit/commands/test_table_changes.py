@@ -563,7 +563,7 @@ def test_a_table_beside_too_many_hidden_directories_is_refused(command, monkeypa
     monkeypatch.setattr("hivekeeper.steps.left_behind.MOST_BESIDE", 20)
     desk = make_desk("MANAGED_TABLE", columns=())
     make_directories_beside(desk, 20)
-    before, told, look_hidden = desk.world.picture(), [], desk.world.files.look_hidden
+    before, told, look_hidden = desk.world.picture(), [], desk.world.files.look_hidden_directories
 
     def tell(places, *most):
         seen = look_hidden(places, *most)
@@ -572,7 +572,7 @@ def test_a_table_beside_too_many_hidden_directories_is_refused(command, monkeypa
 
     assert desk.recover().code is Exit.DONE
     make_directories_beside(desk, 50)
-    monkeypatch.setattr(desk.world.files, "look_hidden", tell)
+    monkeypatch.setattr(desk.world.files, "look_hidden_directories", tell)
     result = command(desk)
     assert (result.code, result.tables[0].problem.code) == (Exit.REFUSED, Code.TOO_MANY_HIDDEN)
     assert desk.world.picture() == before
