@@ -360,7 +360,7 @@ def test_the_end_of_a_file_does_not_become_a_gigabyte(rows, tmp_path, of_stripes
     assert (unreadable["1"], list(unlike)) == ((), ["256"])
     # For a footer the statistics of stripes are not decompressed.
     refused = [unlike["256"], *([] if of_stripes else [unreadable["256"][0][1]])]
-    assert all(re.search(r"take more than 67\d+ bytes of buffers", why) for why in refused)
+    assert all(re.search(r"takes? more than 67\d+ ", why) for why in refused)
 
 
 def test_an_end_in_few_bytes_does_not_become_many_megabytes(rows, tmp_path):
@@ -383,7 +383,7 @@ def test_an_end_of_many_blocks_takes_no_new_buffer_for_each(rows, tmp_path):
         for times, size in ((7, 1 << 23), (8, 1 << 23), (1000, 1 << 10), (100_000, 1 << 10), (100_000, 100))
     }
     found = unreadable_orc(rows, tmp_path, kinds)
-    refused = {name for name, why in found.items() if re.search(r"blocks of its end of \d+ bytes take more than \d+ bytes of buffers", why)}
+    refused = {name for name, why in found.items() if re.search(r"blocks of a section of \d+ bytes take more than \d+ bytes of buffers", why)}
     assert refused == {name for name, why in found.items() if why} == {"8 of 8388608", "100000 of 1024", "100000 of 100"}
 
 
@@ -393,7 +393,7 @@ def test_a_block_that_is_longer_than_an_end_claims_is_not_decompressed(rows, tmp
     kinds = {str(claimed): orc_bombs.file_with_blocks(packed, orc_bombs.ZLIB, claimed) for claimed in (size, size - 1)}
     found = unreadable_orc(rows, tmp_path, kinds)
     assert found[str(size)] == ""
-    assert f"becomes longer than the {size - 1} bytes that it claims" in found[str(size - 1)]
+    assert f"becomes longer than the {size - 1} bytes that are claimed" in found[str(size - 1)]
 
 
 def test_a_malformed_block_of_snappy_is_not_decompressed(rows, tmp_path):
@@ -418,7 +418,7 @@ def test_a_malformed_block_of_snappy_is_not_decompressed(rows, tmp_path):
     kinds = {name: orc_bombs.file_with_blocks(body, orc_bombs.SNAPPY, orc_bombs.BLOCK) for name, body in blocks.items()}
     found = unreadable_orc(rows, tmp_path, kinds)
     assert {name for name, why in found.items() if why} == set(malformed)
-    assert all(re.search(r"a block of its end is (malformed|cut off)", found[name]) for name in malformed)
+    assert all(re.search(r"a compressed block is (malformed|cut off)", found[name]) for name in malformed)
 
 
 @pytest.mark.parametrize("claimed", [50 << 20, orc_bombs.LARGE, 1 << 63], ids=str)

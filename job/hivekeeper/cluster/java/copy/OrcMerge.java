@@ -1,5 +1,7 @@
 package hivekeeper.copy;
 
+import hivekeeper.OrcClaims;
+import hivekeeper.OrcInput;
 import hivekeeper.OrcMeaning;
 import java.io.IOException;
 import java.util.Arrays;
@@ -15,7 +17,6 @@ import org.apache.orc.CompressionKind;
 import org.apache.orc.OrcConf;
 import org.apache.orc.OrcFile;
 import org.apache.orc.OrcProto;
-import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
 import org.apache.orc.StripeInformation;
 import org.apache.orc.TypeDescription;
@@ -201,7 +202,8 @@ class OrcMerge extends FileMerge {
   }
 
   String writtenIdentity() throws Exception {
-    Reader written = OrcFile.createReader(file.path, OrcFile.readerOptions(conf).filesystem(file.fs));
+    long length = file.fs.getFileStatus(file.path).getLen();
+    OrcInput written = OrcClaims.open(conf, file.fs, file.path, 0L, length, false);
     try {
       return new OrcMeaning(written, true).identity();
     } finally {
