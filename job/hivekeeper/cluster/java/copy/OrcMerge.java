@@ -136,27 +136,36 @@ class OrcMerge extends FileMerge {
   }
 
   private void copyStripes(OrcSource source) throws IOException {
+    RecordReader rows = null;
+    try {
+      rows = source.rows();
+      copyStripes(source, rows);
+    } catch (IOException failed) {
+      // The library says only where it failed, and its cause why.
+      if (failed.getCause() instanceof IOException) throw (IOException) failed.getCause();
+      throw failed;
+    } finally {
+      if (rows != null) rows.close();
+    }
+  }
+
+  private void copyStripes(OrcSource source, RecordReader rows) throws IOException {
     VectorizedRowBatch batch = source.newBatch();
     long[] hashes = new long[batch.getMaxSize()];
-    RecordReader rows = source.rows();
-    try {
-      int number = 0;
-      for (Object stripe : source.reader.getStripes()) {
-        for (OrcColumn column : columns) {
-          if (checksClaims) ((OrcColumn) column).range.clear();
-        }
-        long left = ((StripeInformation) stripe).getNumberOfRows();
-        while (left > 0 && rows.nextBatch(batch)) {
-          copyBatch(batch, hashes);
-          left -= batch.size;
-        }
-        if (left != 0) throw new IOException("a stripe has other rows than its footer says");
-        if (checksClaims) checkClaims(source, number++);
+    int number = 0;
+    for (Object stripe : source.reader.getStripes()) {
+      for (OrcColumn column : columns) {
+        if (checksClaims) ((OrcColumn) column).range.clear();
       }
-      if (rows.nextBatch(batch)) throw new IOException("it has more rows than its stripes");
-    } finally {
-      rows.close();
+      long left = ((StripeInformation) stripe).getNumberOfRows();
+      while (left > 0 && rows.nextBatch(batch)) {
+        copyBatch(batch, hashes);
+        left -= batch.size;
+      }
+      if (left != 0) throw new IOException("a stripe has other rows than its footer says");
+      if (checksClaims) checkClaims(source, number++);
     }
+    if (rows.nextBatch(batch)) throw new IOException("it has more rows than its stripes");
   }
 
   private void copyBatch(VectorizedRowBatch batch, long[] hashes) throws IOException {
