@@ -23,7 +23,9 @@ public class OrcBlocks {
   /** What a section may become when it is decompressed: some in any case, and twice as much as zlib can pack into a byte. */
   private static final long FREE_BYTES = 1L << 20;
   private static final long BYTES_PER_BYTE = 2048L;
-  private static final int FIRST_SOUND_LZO = 27;
+  /** The version of aircompressor; null if it is not known. */
+  private static final String VERSION = version();
+  private static final boolean CRASHES = VERSION == null || VERSION.matches("0\\.([01]?\\d|2[0-6])(\\D.*)?");
 
   public final CompressionKind kind;
   private Inflater inflater;
@@ -141,22 +143,20 @@ public class OrcBlocks {
   }
 
   private void byLibrary(ByteBuffer in, ByteBuffer out) throws IOException {
-    if (kind == CompressionKind.SNAPPY) requireSnappy(in.array(), begin(in), begin(in) + in.remaining(), out.remaining());
-    if (kind == CompressionKind.LZO) requireSoundLzo();
+    if (CRASHES && kind == CompressionKind.SNAPPY) requireSnappy(in.array(), begin(in), begin(in) + in.remaining(), out.remaining());
+    // There is no other decompressor of LZO here, and nothing that looks at its blocks.
+    if (CRASHES && kind == CompressionKind.LZO) {
+      throw new IOException("it is compressed with LZO, at which aircompressor " + VERSION + ", before 0.27, may crash the JVM");
+    }
     if (library == null) library = OrcCodecPool.getCodec(kind);
     library.decompress(in, out);
   }
 
-  /** There is no other decompressor of LZO here, and none that looks at its blocks. */
-  private static void requireSoundLzo() throws IOException {
-    String version = null;
+  private static String version() {
     try {
-      version = Class.forName("io.airlift.compress.lzo.LzoDecompressor").getPackage().getImplementationVersion();
+      return Class.forName("io.airlift.compress.lzo.LzoDecompressor").getPackage().getImplementationVersion();
     } catch (ClassNotFoundException elsewhere) {
-      // Its version is not known then.
-    }
-    if (version == null || version.matches("0\\.([01]?\\d|2[0-6])(\\D.*)?")) {
-      throw new IOException("it is compressed with LZO; the JVM can crash there with aircompressor " + version + ", before 0." + FIRST_SOUND_LZO);
+      return null;
     }
   }
 
