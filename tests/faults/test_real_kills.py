@@ -21,24 +21,16 @@ import pytest
 from faults import doomed
 from faults.checks import require_rows_are_somewhere, require_settled, settle
 from faults.matrix import Matrix
-from faults.scenarios import Point, all_points, every_name_once
+from faults.scenarios import Point, all_points, every_name_once, is_most_important
 from hivekeeper.codes import Exit
 from support.desk import Desk
 from support.storage import TEST_FS
 
 pytestmark = pytest.mark.skipif(not TEST_FS, reason="on HDFS: a local file's lock ends with its process, and nothing else differs")
 
-MOST_IMPORTANT = {
-    ("compact-swap", "stage → ready"),
-    ("compact-swap", "live → retired"),
-    ("compact-swap", "ready → live"),
-    ("rollback", "live → retired"),
-    ("rollback", "entry.json → log"),
-    ("cleanup", "held → discarding"),
-}
 VICTIMS = [point for point in every_name_once(all_points()) if point.scenario.subcommand != "recover"]
 if os.environ.get("HKTEST_MATRIX") != "all":
-    VICTIMS = [point for point in VICTIMS if (point.scenario.subcommand, point.name) in MOST_IMPORTANT]
+    VICTIMS = [point for point in VICTIMS if is_most_important(point)]
 IN_THE_GAP = next(point for point in all_points() if point.name == "live → retired")
 STARTS_WITHIN_S = 300
 # HDFS expires a dead client's lease after a minute; on a busy machine the NameNode checks a little later.
