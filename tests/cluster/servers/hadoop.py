@@ -86,8 +86,8 @@ def write_xml(file: Path, properties: Mapping[str, object]) -> None:
 
 
 def java_options(layout: Layout, heap: str) -> List[str]:
-    compiler = [] if layout.bench else [NO_SECOND_COMPILER]
-    return [f"-Xmx{heap}", "-XX:+UseSerialGC", *compiler, *OPENS, f"-Djava.security.krb5.conf={layout.krb5_conf}", "-Djava.net.preferIPv4Stack=true"]
+    fixed = ["-XX:+UseSerialGC", *OPENS, f"-Djava.security.krb5.conf={layout.krb5_conf}", "-Djava.net.preferIPv4Stack=true"]
+    return [f"-Xmx{heap}", *([] if layout.bench else [NO_SECOND_COMPILER]), *fixed]
 
 
 def class_path(layout: Layout) -> str:
