@@ -31,7 +31,9 @@ READY_WITHIN_SECONDS = 600
 FEW_RETRIES = {"extra_conf": {"spark.hadoop.ipc.client.connect.max.retries": "2"}}
 # A ticket's lifetime: long enough to start a run on a busy machine. Then that of a principal whose keytab is available.
 TICKET_SECONDS = 90
-SHORT_LIFE_SECONDS = 60
+SHORT_LIFE_SECONDS = 30
+# By default a client does not log in twice within a minute.
+LOGIN_AGAIN_SOON = {"extra_conf": {"spark.hadoop.hadoop.kerberos.min.seconds.before.relogin": "5"}}
 SHORT_LIVED = "mayfly"
 # A ticket's times are whole seconds.
 CLOCK_GRAIN_SECONDS = 2
@@ -226,7 +228,7 @@ def test_with_a_keytab_a_run_outlives_its_tickets_and_a_restart_of_the_metastore
     """Both clients that live as long as the run must reconnect, with a ticket that only the keytab can provide."""
     add_principals(whole, [SHORT_LIVED], max_life=f"{SHORT_LIFE_SECONDS}s")
     edge.admin("dfs", "-chown", "-R", f"{SHORT_LIVED}:etl", find_root(table))
-    run = start(IN_THE_GAP, user=SHORT_LIVED)
+    run = start(IN_THE_GAP, user=SHORT_LIVED, **LOGIN_AGAIN_SOON)
     run.wait_until_stopped()
     ends = time.monotonic() + SHORT_LIFE_SECONDS
     kill_server(whole, "metastore")

@@ -73,7 +73,15 @@ def test_runs_on_each_other_with_a_backup_missing_between_are_not_rolled_back(ma
 
 
 @pytest.mark.parametrize(
-    ("shape", "name"), [("flat", "retired → restoring"), ("partitioned", "live → retired"), ("flat", "restoring → live")]
+    ("shape", "name"),
+    [
+        ("flat", "retired → restoring"),
+        ("partitioned", "live → retired"),
+        ("flat", "restoring → live"),
+        pytest.param("partitioned", "retired → restoring", marks=pytest.mark.thorough),
+        pytest.param("flat", "live → retired", marks=pytest.mark.thorough),
+        pytest.param("partitioned", "restoring → live", marks=pytest.mark.thorough),
+    ],
 )
 def test_a_cleanup_that_finds_a_killed_rollback_finishes_it_first_and_deletes_nothing_it_needs(make_desk: MakeDesk, shape: str, name: str):
     desk = make_desk(shape)
