@@ -67,6 +67,14 @@ def run_again(desk: Desk, point: Point) -> None:
         assert seen.held == {}
 
 
+def test_what_ci_takes_has_each_visible_change_and_a_part_of_each_command():
+    """With the real processes that test_real_kills.py kills."""
+    seen = [point for point in ONCE if is_seen(point.name)]
+    killed = [*FEW, *(point for point in seen if is_most_important(point))]
+    assert {point.name for point in killed} == {point.name for point in seen}
+    assert {point.scenario.name for point in killed} == {point.scenario.name for point in seen}
+
+
 @pytest.mark.parametrize(("scenario", "shape"), SITUATIONS, ids=lambda value: getattr(value, "name", value))
 def test_the_real_ports_make_the_same_changes_in_the_same_order_as_the_fakes(make_desk, scenario, shape):
     desk = make_desk(shape)
