@@ -30,7 +30,7 @@ ROWS = 900
 DICTIONARY, BLOOM, INDEXES, ORDINAL, I16 = 11, 14, {4, 5, 6, 7}, 7, 4
 MOST_ORDINAL = 32_767
 # With a vectorized reader or without; the size of a split.
-READERS = [("true", "4000"), ("false", "134217728")]
+READERS = [("true", "10000"), ("false", "134217728")]
 
 
 class Made(NamedTuple):
