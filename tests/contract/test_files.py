@@ -504,10 +504,11 @@ def test_many_directories_are_looked_at_under_the_names_that_were_asked_for(file
 
 
 def test_hidden_names_are_found_wherever_they_sort_among_many_others(files_world):
-    """A NameNode returns a limited number of names at a time (dfs.ls.limit), in byte order."""
+    """A NameNode returns a limited number of names at a time (dfs.ls.limit), in byte order; a local directory is read whole."""
+    share = 10 if files_world.kind == "local" else 1
     hidden = [".hivekeeper", "._", "_", "_temporary", "_x", "-", "-ext-10000", "+tmp"]
-    many = [*(f"DT={number}" for number in range(300)), *(f"dt={number}" for number in range(250))]
-    many += [f"{first}{number}" for first in ("*", ",", "^", "\u00e9") for number in range(100)]
+    many = [*(f"DT={number}" for number in range(300 // share)), *(f"dt={number}" for number in range(250 // share))]
+    many += [f"{first}{number}" for first in ("*", ",", "^", "\u00e9") for number in range(100 // share)]
     others = [*many, "0", "^", "*", ",", "`", "~", "\u00e9", "ZZ"]
     for name in [*hidden, *others]:
         files_world.writer.make_directory(files_world.path("d", name))
