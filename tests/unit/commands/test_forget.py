@@ -470,7 +470,7 @@ def test_a_run_that_joined_files_while_a_forget_had_lost_the_lock_keeps_its_log(
 @pytest.mark.parametrize("by", [["dt"], []], ids=["inside", "beside"])
 def test_what_lies_beside_the_tables_is_not_kept_of_all_of_them(monkeypatch, by):
     """Whoever may write to a table can put two hundred thousand names there."""
-    monkeypatch.setattr(removal, "MOST_BESIDE", 40)
+    monkeypatch.setattr("hivekeeper.plan.listings.MOST_BESIDE", 40)
     world, kept, find = World(), [], removal.Removed.of
     for number in range(10):
         table = a_table(by, name=f"t{number}", location=f"hdfs://nn/home{number}/t", create_time=number + 1)
