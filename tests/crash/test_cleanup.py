@@ -10,6 +10,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from support.builders import a_table
+from support.built_once import built_once
 from support.desk import Desk
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
@@ -20,6 +21,7 @@ SHAPES = {"flat": ([], [""]), "partitioned": (["dt"], ["dt=1", "dt=2"])}
 WAYS = ["delete", "trash"]
 
 
+@built_once
 def build(shape: str) -> Desk:
     """A table with the backups of two compactions and a rollback, and a record; one backup holds a late file."""
     columns, units = SHAPES[shape]

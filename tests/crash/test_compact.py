@@ -16,6 +16,7 @@ from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.runlog import store
 from support.builders import a_table
+from support.built_once import built_once
 from support.contexts import a_context
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
@@ -31,6 +32,7 @@ SHAPES = {
 }
 
 
+@built_once
 def build(shape: str) -> World:
     columns, units = SHAPES[shape]
     world = World()

@@ -19,6 +19,7 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.report.results import CommandResult
 from hivekeeper.runlog import store
 from support.builders import a_table
+from support.built_once import built_once
 from support.desk import Desk
 from support.fakes.files import TRASH, Killed
 from support.fakes.rows import DataFile
@@ -77,6 +78,7 @@ STATEMENTS: Dict[str, Statement] = {
 }
 
 
+@built_once
 def build(shape: str, kind: str, compacted: bool) -> Desk:
     columns, units = SHAPES[shape]
     world, (table_type, parameters) = World(), KINDS[kind]

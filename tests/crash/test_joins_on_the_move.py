@@ -11,6 +11,7 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.reasons import Code
+from support.built_once import built_once
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import (
@@ -87,6 +88,7 @@ def shown(desk, unit):
     return set(rows(desk, unit)) | rows_aside(desk)
 
 
+@built_once
 def wrong_join():
     """A join that took another file by mistake, and was killed before that got a place of its own."""
     desk = a_desk()
@@ -95,6 +97,7 @@ def wrong_join():
     return desk
 
 
+@built_once
 def waiting_join():
     """A join that was killed just before its concat."""
     desk = a_desk()

@@ -13,6 +13,7 @@ from hivekeeper.commands.cleanup import clean_up
 from hivekeeper.commands.rollback import rollback
 from hivekeeper.config.settings import Settings
 from hivekeeper.ports import SourceMissing
+from support.built_once import built_once
 from support.contexts import a_context
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
@@ -21,6 +22,7 @@ from support.world import World
 STAGING = "_impala_insert_staging"
 
 
+@built_once
 def build_of_impala() -> World:
     world = build("flat")
     world.files.writer.make_directory(f"{live_of(world, '')}/{STAGING}")

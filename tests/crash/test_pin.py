@@ -8,6 +8,7 @@ import pytest
 
 from hivekeeper.codes import Exit
 from support.builders import a_table
+from support.built_once import built_once
 from support.desk import Desk
 from support.fakes.files import Killed
 from support.world import World
@@ -20,6 +21,7 @@ COMMANDS = {
 }
 
 
+@built_once
 def build() -> Desk:
     """A table with two backups, the second of which is pinned."""
     world = World()

@@ -13,6 +13,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import a_table
+from support.built_once import built_once
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
@@ -23,6 +24,7 @@ SHAPES = {"flat": ([], {"": 3}), "partitioned": (["dt"], {"dt=1": 3, "dt=2": 2})
 SAFE = ("retired", "restoring")
 
 
+@built_once
 def build(shape: str, stacked: bool = False) -> Desk:
     """A compacted table; `stacked`: files were appended and compacted once more."""
     columns, units = SHAPES[shape]
