@@ -15,6 +15,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.ports import SourceMissing
 from support.built_once import built_once
 from support.contexts import a_context
+from support.every_step import KILLS
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.world import World
@@ -43,7 +44,7 @@ def holds_staging(world: World, place: str) -> bool:
     return world.files.namespace.find(f"{place}/{STAGING}") is not None
 
 
-@pytest.mark.parametrize("at_once", [True, False], ids=["after the change", "before the next"])
+@pytest.mark.parametrize("at_once", KILLS)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_killed_run_brings_the_staging_directory_back_with_the_next(step, at_once):
     world = build_of_impala()

@@ -9,7 +9,6 @@ import pytest
 
 from hivekeeper.codes import Exit
 from support.builders import a_table
-from support.built_once import built_once
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
@@ -20,7 +19,6 @@ UNIT = "region=eu/dt=1"
 COMMANDS = {"compact": "ready", "rollback": "restoring"}
 
 
-@built_once
 def build(command):
     world = World()
     world.add_table(a_table(("region", "dt"), create_time=5), {UNIT: [1000] * 3})
