@@ -5,7 +5,6 @@ Random examples are the same each time, so a failure means a change: few for a d
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from pathlib import Path
@@ -29,12 +28,6 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
     for item in items:
         if "driver" in getattr(item, "fixturenames", ()) or SPARK in item.path.parents:
             item.add_marker(pytest.mark.jvm)
-
-
-def pytest_collection_finish() -> None:
-    """What was imported stays: the collector of garbage need not look through it again and again."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")
