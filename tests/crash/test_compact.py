@@ -16,7 +16,9 @@ from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.runlog import store
 from support.builders import a_table
+from support.built_once import Mould, built_once
 from support.contexts import a_context
+from support.every_step import KILLS
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.world import World
@@ -31,6 +33,7 @@ SHAPES = {
 }
 
 
+@built_once
 def build(shape: str) -> World:
     columns, units = SHAPES[shape]
     world = World()
@@ -92,7 +95,7 @@ def require_tidy(world: World) -> None:
     assert leftovers == []
 
 
-@pytest.mark.parametrize("at_once", [True, False], ids=["after the change", "before the next"])
+@pytest.mark.parametrize("at_once", KILLS)
 @pytest.mark.parametrize(("shape", "step"), steps_of("flat", "partitioned"))
 def test_a_killed_run_loses_nothing_and_the_next_one_finishes(shape, step, at_once):
     world, units = build(shape), SHAPES[shape][1]
@@ -116,18 +119,25 @@ def test_a_killed_run_loses_nothing_and_the_next_one_finishes(shape, step, at_on
     require_tidy(world)
 
 
+def kill_at(world: World, step: int, number: int) -> None:
+    world.files.die_after(step)
+    with suppress(Killed):
+        compact(world, run_id(number))
+    world.files.revive()
+    world.files.expire_locks()
+
+
 @pytest.mark.parametrize(("shape", "step"), steps_of("flat"))
 def test_a_recovery_that_is_killed_too_is_recovered(shape, step):
+    units, killed = SHAPES[shape][1], build(shape)
+    before = killed.rows_of("sales.events")
+    kill_at(killed, step, 1)
+    mould = Mould(killed)
     for second in range(0, 40, 3):
-        world, units = build(shape), SHAPES[shape][1]
-        before = world.rows_of("sales.events")
-        for number, steps in ((1, step), (2, second)):
-            world.files.die_after(steps)
-            with suppress(Killed):
-                compact(world, run_id(number))
-            world.files.revive()
-            world.files.expire_locks()
-            require_both_copies(world, before, units)
+        world = mould.copy()
+        require_both_copies(world, before, units)
+        kill_at(world, second, 2)
+        require_both_copies(world, before, units)
         result = recover(a_context(world.cluster, SELECTED, run_id(3)))
         assert result.code is Exit.DONE, result.tables[0].problem
         assert world.rows_of("sales.events") == before

@@ -12,6 +12,7 @@ from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from support.builders import a_table
+from support.built_once import built_once
 from support.desk import Desk
 from support.world import World
 
@@ -19,6 +20,7 @@ from support.world import World
 COMMANDS = ("recover", "compact", "rollback", "cleanup", "history", "verify", "backup")
 
 
+@built_once
 def build(interrupted: bool) -> Desk:
     world = World()
     world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2)})
@@ -91,6 +93,7 @@ def test_records_in_the_place_of_those_beside_the_lock_are_not_read(command):
     assert desk.world.rows_below(desk.live()) == rows
 
 
+@built_once
 def build_without_ids(interrupted: bool) -> Desk:
     """Behind a router or a mount."""
     desk = build(interrupted)

@@ -9,6 +9,7 @@ import pytest
 
 from hivekeeper.codes import Exit
 from support.builders import a_partition, a_table
+from support.built_once import built_once
 from support.desk import Desk
 from support.world import World
 
@@ -17,6 +18,7 @@ SALARIES = "hdfs://nn/warehouse/sales/salaries"
 FROM_CONTROL, FROM_ROOT = "../../salaries/dt=1", "../salaries/dt=1"
 
 
+@built_once
 def build(discover: bool = False) -> Desk:
     world = World()
     parameters = {"discover.partitions": "true"} if discover else {}

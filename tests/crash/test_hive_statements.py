@@ -19,6 +19,7 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.report.results import CommandResult
 from hivekeeper.runlog import store
 from support.builders import a_table
+from support.built_once import built_once
 from support.desk import Desk
 from support.fakes.files import TRASH, Killed
 from support.fakes.rows import DataFile
@@ -77,6 +78,7 @@ STATEMENTS: Dict[str, Statement] = {
 }
 
 
+@built_once
 def build(shape: str, kind: str, compacted: bool) -> Desk:
     columns, units = SHAPES[shape]
     world, (table_type, parameters) = World(), KINDS[kind]
@@ -90,6 +92,17 @@ def build(shape: str, kind: str, compacted: bool) -> Desk:
 
 
 COMMANDS: Dict[str, Callable[[Desk], CommandResult]] = {"compact-swap": Desk.compact, "rollback": lambda desk: desk.rollback(desk.runs[0])}
+
+
+@built_once
+def killed(command: str, shape: str, kind: str, step: int) -> Desk:
+    """A command was killed after this step."""
+    desk = build(shape, kind, compacted=command == "rollback")
+    desk.world.files.die_after(step)
+    with suppress(Killed):
+        COMMANDS[command](desk)
+    desk.world.files.revive()
+    return desk
 
 
 class Case(NamedTuple):
@@ -229,13 +242,10 @@ def test_a_statement_at_any_moment_of_a_command_loses_no_row_without_a_word(case
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.label) for case in CASES])
 def test_a_statement_in_the_outage_after_any_kill_loses_no_row_without_a_word(case):
+    before = case.build().world.rows_of(TABLE)
     for step in case.steps():
-        desk = case.build()
-        before, live = desk.world.rows_of(TABLE), desk.live(case.unit)
-        desk.world.files.die_after(step)
-        with suppress(Killed):
-            COMMANDS[case.command](desk)
-        desk.world.files.revive()
+        desk = killed(case.command, case.shape, case.kind, step)
+        live = desk.live(case.unit)
         meeting = Meeting(desk, case, step, at_once=True)
         meeting.finish()
         meeting.in_time = True

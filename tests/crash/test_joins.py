@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 
+from support.built_once import built_once
 from support.fakes.files import Killed
 from support.joined_desk import (
     ALL,
@@ -28,6 +29,7 @@ from support.joined_desk import (
 WHERE = {create_again: "dt=1", rename_partition: "dt=9", move_partition: "moved", drop_partition: "dt=1"}
 
 
+@built_once
 def prepared(command, change):
     desk = a_desk()
     if change is rename_partition:

@@ -11,6 +11,7 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.reasons import Code
+from support.built_once import built_once
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import (
@@ -87,6 +88,7 @@ def shown(desk, unit):
     return set(rows(desk, unit)) | rows_aside(desk)
 
 
+@built_once
 def wrong_join():
     """A join that took another file by mistake, and was killed before that got a place of its own."""
     desk = a_desk()
@@ -95,11 +97,37 @@ def wrong_join():
     return desk
 
 
+@built_once
 def waiting_join():
     """A join that was killed just before its concat."""
     desk = a_desk()
     manage(desk)
     desk.kill_before(["concat", "/dt=1/part"], lambda: desk.compact(where="dt = '1'"))
+    return desk
+
+
+@built_once
+def strange_join():
+    """Somebody had put a file in the place of the joined one, which took its last part; then the join was killed."""
+    desk = a_desk()
+    manage(desk)
+    kill_after_strange_concat(desk, delete_then_put, lambda: desk.compact(where="dt = '1'"))
+    return desk
+
+
+@built_once
+def renamed_after_wrong_join():
+    desk = wrong_join()
+    rename_partition(desk)
+    return desk
+
+
+@built_once
+def joined():
+    desk = a_desk()
+    manage(desk)
+    desk.compact(where="dt = '1'")
+    desk.world.files.namespace.advance(3_600_000)
     return desk
 
 
@@ -114,8 +142,7 @@ def every_call(play, first=1, step=1):
 @pytest.mark.parametrize("again", some("dt=9", "dt=1", only_nightly=[None]))
 def test_what_was_taken_by_mistake_is_not_hidden_in_a_partition_that_is_renamed_twice(again):
     def play(number):
-        desk = wrong_join()
-        rename_partition(desk)
+        desk = renamed_after_wrong_join()
 
         def rename_again():
             move(desk, "dt=9", "dt=10")
@@ -204,9 +231,7 @@ def test_what_a_file_in_the_place_of_the_joined_one_has_taken_is_not_hidden_wher
     """It is renamed in its directory, or its partition is."""
 
     def play(number):
-        desk = a_desk()
-        manage(desk)
-        kill_after_strange_concat(desk, delete_then_put, lambda: desk.compact(where="dt = '1'"))
+        desk = strange_join()
         before, after = ("dt=1", "dt=9") if unit == "dt=9" else (f"dt=1/{joined_name(desk)}", "dt=1/other.parquet")
         with at_call(desk, {number: lambda: move(desk, before, after)}) as waiting:
             recover(desk)
@@ -278,10 +303,7 @@ def test_what_was_taken_by_mistake_is_not_hidden_where_nobody_looks_for_it(where
 @pytest.mark.parametrize("calls", some(2, 8, only_nightly=[3, 5]))
 def test_no_old_files_are_called_discarded_in_a_directory_that_is_away_for_some_calls_of_a_cleanup(calls):
     def play(number):
-        desk = a_desk()
-        manage(desk)
-        desk.compact(where="dt = '1'")
-        desk.world.files.namespace.advance(3_600_000)
+        desk = joined()
         acts = {number: lambda: move(desk, "dt=1", "away"), number + calls: lambda: move(desk, "away", "dt=1")}
         with at_call(desk, acts) as waiting:
             desk.cleanup()

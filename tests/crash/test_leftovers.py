@@ -13,7 +13,9 @@ from hivekeeper.commands.cleanup import clean_up
 from hivekeeper.commands.rollback import rollback
 from hivekeeper.config.settings import Settings
 from hivekeeper.ports import SourceMissing
+from support.built_once import built_once
 from support.contexts import a_context
+from support.every_step import KILLS
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.world import World
@@ -21,6 +23,7 @@ from support.world import World
 STAGING = "_impala_insert_staging"
 
 
+@built_once
 def build_of_impala() -> World:
     world = build("flat")
     world.files.writer.make_directory(f"{live_of(world, '')}/{STAGING}")
@@ -41,7 +44,7 @@ def holds_staging(world: World, place: str) -> bool:
     return world.files.namespace.find(f"{place}/{STAGING}") is not None
 
 
-@pytest.mark.parametrize("at_once", [True, False], ids=["after the change", "before the next"])
+@pytest.mark.parametrize("at_once", KILLS)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_killed_run_brings_the_staging_directory_back_with_the_next(step, at_once):
     world = build_of_impala()

@@ -10,12 +10,14 @@ from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.orphans import OrphanState
+from support.built_once import built_once
 from support.fakes.files import Killed
 from support.leftovers import SHAPES, build, clean, drop, leftovers, records, wait
 
 RUNS = ["first", "second"]
 
 
+@built_once
 def prepare(shape, run):
     """The table is dropped; before the second run its records are marked."""
     desk = build(shape, compactions=1)

@@ -8,7 +8,9 @@ import pytest
 
 from hivekeeper.codes import Exit
 from support.builders import a_table
+from support.built_once import built_once
 from support.desk import Desk
+from support.every_step import KILLS
 from support.fakes.files import Killed
 from support.world import World
 
@@ -20,6 +22,7 @@ COMMANDS = {
 }
 
 
+@built_once
 def build() -> Desk:
     """A table with two backups, the second of which is pinned."""
     world = World()
@@ -42,7 +45,7 @@ def count_steps(command: str) -> int:
 CASES = [(command, step) for command in COMMANDS for step in range(count_steps(command))]
 
 
-@pytest.mark.parametrize("at_once", [True, False], ids=["after the change", "before the next"])
+@pytest.mark.parametrize("at_once", KILLS)
 @pytest.mark.parametrize(("command", "step"), CASES)
 def test_a_command_that_was_killed_leaves_nothing_that_needs_a_hand(command, step, at_once):
     desk = build()

@@ -15,6 +15,7 @@ import pytest
 from hivekeeper.codes import Exit
 from hivekeeper.ports import FilesUnavailable
 from support.builders import a_table
+from support.built_once import built_once
 from support.desk import Desk
 from support.every_step import require_nothing_wrong
 from support.fakes.files import Killed
@@ -45,6 +46,7 @@ HOW: Dict[str, Callable[[Hive], Calls]] = {"create": create_and_insert, "rename 
 COMMANDS = {"compact-swap": Desk.compact, "rollback": lambda desk: desk.rollback(desk.runs[0])}
 
 
+@built_once
 def build(command: str, how: str) -> Desk:
     world = World()
     world.add_table(a_table(["dt"], kind="MANAGED_TABLE", create_time=5), {unit: [1000] * files for unit, files in UNITS.items()})

@@ -18,6 +18,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable
 from support.builders import a_table
+from support.built_once import built_once
 from support.desk import Desk
 from support.every_step import require_nothing_wrong
 from support.fakes.files import Killed
@@ -29,6 +30,7 @@ TABLE, BUILT, RENAMED = "sales.events", "sales.events_new", "sales.events_old"
 COMMANDS = {"compact-swap": Desk.compact, "rollback": Desk.rollback}
 
 
+@built_once
 def build(by, command):
     world = World()
     units = {"dt=1": [1000] * 3, "dt=2": [1000] * 2} if by else {"": [1000] * 3}

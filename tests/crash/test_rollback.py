@@ -13,7 +13,9 @@ from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import a_table
+from support.built_once import Mould, built_once
 from support.desk import Desk, outcomes
+from support.every_step import KILLS
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.world import World
@@ -23,6 +25,7 @@ SHAPES = {"flat": ([], {"": 3}), "partitioned": (["dt"], {"dt=1": 3, "dt=2": 2})
 SAFE = ("retired", "restoring")
 
 
+@built_once
 def build(shape: str, stacked: bool = False) -> Desk:
     """A compacted table; `stacked`: files were appended and compacted once more."""
     columns, units = SHAPES[shape]
@@ -87,7 +90,7 @@ def require_tidy(desk: Desk) -> None:
     assert left == []
 
 
-@pytest.mark.parametrize("at_once", [True, False], ids=["after the change", "before the next"])
+@pytest.mark.parametrize("at_once", KILLS)
 @pytest.mark.parametrize(("shape", "stacked", "step"), CASES)
 def test_a_killed_rollback_loses_nothing_and_the_next_run_finishes(shape, stacked, step, at_once):
     desk, units = build(shape, stacked), SHAPES[shape][1]
@@ -108,12 +111,17 @@ def test_a_killed_rollback_loses_nothing_and_the_next_run_finishes(shape, stacke
     require_tidy(desk)
 
 
+def killed_once(stacked: bool, step: int) -> Mould:
+    desk = build("flat", stacked)
+    kill_at(desk, step, True, undo)
+    return Mould(desk)
+
+
 @pytest.mark.parametrize(("stacked", "step"), [(stacked, step) for shape, stacked, step in CASES if shape == "flat"])
 def test_a_recovery_of_a_rollback_that_is_killed_too_is_recovered(stacked, step):
+    rows, killed = build("flat", stacked).world.rows_of("sales.events"), killed_once(stacked, step)
     for second in range(0, 40, 3):
-        desk = build("flat", stacked)
-        rows = desk.world.rows_of(desk.table)
-        kill_at(desk, step, True, undo)
+        desk = killed.copy()
         kill_at(desk, second, True, Desk.recover)
         require_rows_somewhere(desk, rows, [""])
         assert desk.recover().code is Exit.DONE

@@ -17,6 +17,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.stop_conditions import LOOK_EVERY_MS, Watch
 from support.builders import a_table
+from support.built_once import built_once
 from support.desk import Desk, outcomes
 from support.world import World
 
@@ -26,6 +27,7 @@ SHAPES = {"flat": ([], [""]), "partitioned": (["dt"], UNITS)}
 DONE = {"compact": "swapped", "rollback": "rolled-back", "cleanup": "discarded"}
 
 
+@built_once
 def build(shape: str, command: str) -> Desk:
     """A table on which the command does one step per unit; compactions work in batches of two."""
     columns, units = SHAPES[shape]
@@ -237,6 +239,7 @@ def test_a_pause_lets_go_of_hives_lock_and_then_all_is_done(command):
     assert paused == [[]]
 
 
+@built_once
 def killed_in_the_last_swap(command: str) -> Desk:
     """A run of three units, killed while the last one's live directory was absent."""
     desk = build("partitioned", command)

@@ -109,11 +109,14 @@ MUTATIONS = {
 def mutate(mutation: Mutation, directory: Path) -> Path:
     """A copy of the job with the line removed."""
     copy = directory / "job"
-    shutil.copytree(JOB, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    # What was compiled is copied too, and believed as long as its source has the same time.
+    shutil.copytree(JOB, copy)
     file = copy / "hivekeeper" / mutation.file
     text = file.read_text()
     assert text.count(mutation.line) == 1, f"{mutation.file} has {text.count(mutation.line)} times: {mutation.line}"
     file.write_text(text.replace(mutation.line, mutation.instead))
+    for compiled in file.parent.glob(f"__pycache__/{file.stem}.*"):
+        compiled.unlink()
     return copy
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 
@@ -46,6 +47,14 @@ QUICK = [
     "joined: cleanup",
     "joined: cleanup, errors",
 ]
+
+
+@pytest.fixture(autouse=True)
+def nothing_logged():
+    """A schedule tells more than the thousands of lines that pytest would keep."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -1,9 +1,15 @@
-"""A test that does something before each change of a command in turn."""
+"""Tests that do something before each change of a command in turn, or kill it there."""
 
 from __future__ import annotations
 
 from itertools import count
 from typing import Callable, List, Optional
+
+import pytest
+
+# Whether a command is killed after a change, or before its next one. What others see is the same, so the latter is only tried nightly;
+# the explorer (tests/interleavings/explorer.py) rests on that, too.
+KILLS = [pytest.param(True, id="after the change"), pytest.param(False, id="before the next", marks=pytest.mark.thorough)]
 
 
 def require_nothing_wrong(meet: Callable[[int], Optional[List[str]]]) -> None:

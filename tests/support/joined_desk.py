@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
 
 from hivekeeper import names
 from support.builders import a_table
+from support.built_once import built_once
 from support.desk import Desk
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
@@ -20,6 +21,7 @@ ALL = [*SMALL, "large"]
 BEFORE_TAKEN = [["copy_part"], ["dress", "/ready/"], [".back-"], ["rename_exact", "/taken/u00001.file"]]
 
 
+@built_once
 def a_desk(files: int = 3, **settings: Any) -> Desk:
     """`dt=1` has the rows of ALL, one in each file, or more small files; `dt=2` has four small ones."""
     world = World()

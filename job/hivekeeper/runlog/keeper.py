@@ -39,8 +39,8 @@ class Keeper:
     def pass_by(self, run: LoggedRun) -> LoggedRun:
         """The entry without the lists that nobody needs. Remembers it to judge older entries."""
         self._discarded.update(run.discarded)
-        effects = [self._reduce(effect) for effect in reversed(run.effects)]
-        return replace(run, effects=tuple(reversed(effects)))
+        effects = tuple([self._reduce(effect) for effect in reversed(run.effects)][::-1])
+        return run if effects == run.effects else replace(run, effects=effects)
 
     def _reduce(self, effect: Effect) -> Effect:
         keep_before, keep_after = self.judge(effect)
