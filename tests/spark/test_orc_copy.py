@@ -190,7 +190,7 @@ def test_a_decimal_that_the_library_takes_for_null_costs_its_own_output(copier, 
 
 
 # Kinds of columns, as in orc_proto.proto.
-SHORT, INT, DATE, VARCHAR, CHAR = 2, 3, 15, 16, 17
+SHORT, INT, DECIMAL, DATE, VARCHAR, CHAR = 2, 3, 14, 15, 16, 17
 
 
 @pytest.mark.parametrize(
@@ -221,6 +221,18 @@ def test_a_text_of_more_characters_than_its_type_has_is_not_copied(spark, copier
     long, wide = copy_all(copier, [tmp_path / "long", tmp_path / "wide"])
     assert "more characters than its type" in long.failed
     assert (wide.failed, wide.digest.rows) == ("", 3)
+
+
+def test_a_decimal_with_a_longer_fraction_than_its_type_has_is_not_copied(spark, copier, tmp_path):
+    """Java rounds it, Arrow cuts it: Spark finds 2 in a source without bounds, and nothing by the bounds of a copy, which say 1.5."""
+    for name, scale in (("longer", 1), ("whole", 0)):
+        (tmp_path / name).mkdir()
+        streams = {orc_bombs.DATA: hostile_files.zigzag(15) * 3, orc_bombs.SECONDARY: b"\x00\x00" + hostile_files.zigzag(scale)}
+        (tmp_path / name / "a").write_bytes(orc_bombs.file_of(DECIMAL, streams, digits=(38, 0)))
+    assert spark.read.orc(f"file:{tmp_path}/longer").where("id = 2BD").count() == 3
+    longer, whole = copy_all(copier, [tmp_path / "longer", tmp_path / "whole"])
+    assert longer.failed
+    assert (whole.failed, whole.digest.rows) == ("", 3)
 
 
 @pytest.mark.parametrize("codec", [orc_bombs.NONE, orc_bombs.ZLIB], ids=["not compressed", "zlib"])

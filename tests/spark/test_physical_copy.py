@@ -691,6 +691,19 @@ def test_a_number_of_more_bits_than_its_annotation_says_is_not_copied(copier, tm
     assert copier.digest([listed(tmp_path / "u")])[0].failed == ""
 
 
+def test_a_decimal_of_more_digits_than_its_annotation_says_is_not_copied(spark, copier, tmp_path):
+    """Spark's vectorized reader cuts it to 64 bits, so it finds 1.00 in a source without bounds, and nothing by the bounds of a copy."""
+    for name, number in (("wide", 2**64 + 100), ("narrow", 100)):
+        values = pa.array([number.to_bytes(16, "big", signed=True)] * 4, pa.binary(16))
+        foreign_files.write_two(tmp_path / name, pa.table({"x": values}), write_statistics=False, use_dictionary=False, store_schema=False)
+        for path in (tmp_path / name).iterdir():
+            footers.change(path, annotate(CONVERTED=(thrift.I32, 5), SCALE=(thrift.I32, 2), PRECISION=(thrift.I32, 10)))
+    assert spark.read.parquet(f"file:{tmp_path}/wide").where("x = 1.00BD").count() == 6
+    wide, narrow = copy_all(copier, [tmp_path / "wide", tmp_path / "narrow"])
+    assert wide.failed
+    assert (narrow.failed, narrow.digest.rows) == ("", 6)
+
+
 def test_related_changes_of_two_values_do_not_cancel_out(copier, tmp_path):
     """A flip of the highest bit outlives a multiplication by an odd number."""
     other = struct.unpack("<d", struct.pack("<Q", struct.unpack("<Q", struct.pack("<d", 3.25))[0] ^ (1 << 63 | 1 << 31)))[0]

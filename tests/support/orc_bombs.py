@@ -36,10 +36,11 @@ def file_of(
     characters: int = 0,
     rows_there: bytes = b"",
     encodings: int = 0,
+    digits: Sequence[int] = (),
 ) -> bytes:
     """Three rows. A size of 0 is the right one; `characters` are those of a char or varchar, `rows_there` the bits of those not NULL.
 
-    So many `encodings` are for no column.
+    So many `encodings` are for no column. `digits` of a decimal: how many, and how many of them are behind the point.
     """
 
     def held(body: bytes) -> bytes:
@@ -53,7 +54,7 @@ def file_of(
     direct = (2, message((1, DIRECT)))
     ending = held(message(*described, direct, (2, message((1, encoding), (2, dictionary_size))), *[direct] * encodings))
     stripe = message((1, 3), (2, 0), (3, len(data)), (4, footer_size or len(ending)), (5, 3))
-    most = [(4, characters)] if characters else []
+    most = [(4, characters)] if characters else [(5 + place, count) for place, count in enumerate(digits)]
     types = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, kind), *most))]
     statistics = [(7, message((1, 3))), (7, message((1, 3)))]
     foot = held(message((1, 3), (2, len(data) + len(ending)), (3, stripe), *types, (6, 3), *statistics, (8, 0)))
