@@ -700,8 +700,39 @@ def test_a_decimal_of_more_digits_than_its_annotation_says_is_not_copied(spark, 
             footers.change(path, annotate(CONVERTED=(thrift.I32, 5), SCALE=(thrift.I32, 2), PRECISION=(thrift.I32, 10)))
     assert spark.read.parquet(f"file:{tmp_path}/wide").where("x = 1.00BD").count() == 6
     wide, narrow = copy_all(copier, [tmp_path / "wide", tmp_path / "narrow"])
-    assert wide.failed
+    assert "a decimal of more than the 10 digits" in wide.failed
     assert (narrow.failed, narrow.digest.rows) == ("", 6)
+
+
+def as_bytes(number, size):
+    return number.to_bytes(size, "big", signed=True)
+
+
+def test_decimals_of_every_length_are_copied_if_their_annotation_has_as_many_digits(copier, tmp_path):
+    kinds = [(pa.int32(), 1), (pa.int32(), 4), (pa.int32(), 9), (pa.int64(), 10), (pa.int64(), 18)]
+    kinds += [(pa.binary(size), digits) for size, digits in ((1, 2), (2, 4), (5, 10), (16, 1), (16, 10), (16, 18), (16, 19), (16, 38), (33, 76))]
+    kinds += [(pa.binary(), digits) for digits in (1, 2, 3, 18, 19, 38, 2_000_000_000)]
+    sources, beyond = [], set()
+    for place, (kind, digits) in enumerate(kinds):
+        end = 10 ** min(digits, 40)
+        # A number of 32 or 64 bits that is not negated has its absolute value still.
+        numbers = {end - 1: True, 1 - end: True, 0: True, -1: True, end: digits > 40, -end: digits > 40}
+        if kind in (pa.int32(), pa.int64()):
+            numbers[-(2 ** (kind.bit_width - 1))] = False
+        elif kind == pa.binary():
+            numbers.update({-(2**63): digits > 18, 2**63 - 1: digits > 18, 2**64 + 1: digits > 19})
+        for number, fits in numbers.items():
+            value = number if pa.types.is_integer(kind) else as_bytes(number, 40 if kind == pa.binary() else kind.byte_width)
+            source = tmp_path / f"{place} {number}"
+            foreign_files.write_two(source, pa.table({"x": pa.array([value] * 4, kind)}), store_schema=False)
+            for path in source.iterdir():
+                footers.change(path, annotate(CONVERTED=(thrift.I32, 5), SCALE=(thrift.I32, 0), PRECISION=(thrift.I32, digits)))
+            sources.append(source)
+            beyond.update(set() if fits else {source.name})
+    answers = copy_all(copier, sources)
+    failed = {source.name: answer.failed for source, answer in zip(sources, answers) if answer.failed}
+    assert set(failed) == beyond, failed
+    assert all("digits that its annotation says" in reason for reason in failed.values()), failed
 
 
 def test_related_changes_of_two_values_do_not_cancel_out(copier, tmp_path):
