@@ -670,6 +670,23 @@ def test_a_column_whose_annotations_order_it_differently_has_no_bounds(copier, t
         assert dataset.dataset(place, format="parquet").count_rows(filter=dataset.field("x") == -1) == 2
 
 
+def test_a_column_whose_order_only_the_newer_annotation_says_has_no_bounds(copier, tmp_path):
+    """A library that knows the older one only orders the numbers of 32 bits by their signs, and a decimal's bytes without one."""
+    columns = {
+        "unsigned": pa.array([2**32 - 1, 1], pa.uint32()),
+        "decimal": pa.array([-1, 1], pa.decimal128(20, 0)),
+        "signed": pa.array([1, 2]),
+    }
+    for name in ("newer", "both"):
+        foreign_files.write_two(tmp_path / name, pa.table(columns), store_schema=False)
+    for path in (tmp_path / "newer").iterdir():
+        footers.change(path, lambda footer: [element.pop(footers.CONVERTED, None) for element in footers.elements(footer)])
+    assert [answer.failed for answer in copy_all(copier, [tmp_path / "newer", tmp_path / "both"])] == ["", ""]
+    for name, bounded in (("newer", [False, False, True]), ("both", [True, True, True])):
+        group = pq.read_metadata(output_of(tmp_path / name)).row_group(0)
+        assert [group.column(place).statistics.has_min_max for place in range(3)] == bounded, name
+
+
 def test_half_floats_have_no_bounds(copier, tmp_path):
     """The library's would be NaN, which the format forbids, or have one zero only."""
     foreign_files.write_two(tmp_path / "u", pa.table({"x": pa.array([float("nan"), 1, -0.0], pa.float32()).cast(pa.float16())}))
@@ -710,7 +727,9 @@ def as_bytes(number, size):
 
 def test_decimals_of_every_length_are_copied_if_their_annotation_has_as_many_digits(copier, tmp_path):
     kinds = [(pa.int32(), 1), (pa.int32(), 4), (pa.int32(), 9), (pa.int64(), 10), (pa.int64(), 18)]
-    kinds += [(pa.binary(size), digits) for size, digits in ((1, 2), (2, 4), (5, 10), (16, 1), (16, 10), (16, 18), (16, 19), (16, 38), (33, 76))]
+    kinds += [
+        (pa.binary(size), digits) for size, digits in ((1, 2), (2, 4), (5, 10), (16, 1), (16, 10), (16, 18), (16, 19), (16, 38), (33, 76))
+    ]
     kinds += [(pa.binary(), digits) for digits in (1, 2, 3, 18, 19, 38, 2_000_000_000)]
     sources, beyond = [], set()
     for place, (kind, digits) in enumerate(kinds):
