@@ -225,6 +225,20 @@ def test_a_row_group_is_bounded_as_it_is_stored(copier, tmp_path, is_whole, says
     assert re.search(says, answer.failed)
 
 
+def test_the_streams_of_a_stripe_are_bounded_where_they_lie(copier, tmp_path):
+    """The stripe says that its data are three bytes, and the stream that it takes the index, too, which is a hole in the file."""
+    hole, head = 600 << 20, 3 + len(orc_bombs.NUMBERS)
+    streams = {orc_bombs.DATA: orc_bombs.NUMBERS}
+    whole = orc_bombs.file_of(orc_bombs.BIGINT, streams, stream_size=hole + len(orc_bombs.NUMBERS), index_size=hole)
+    (tmp_path / "u").mkdir()
+    with open(tmp_path / "u" / "a", "wb") as file:
+        file.write(whole[:head])
+        file.seek(hole, os.SEEK_CUR)
+        file.write(whole[head:])
+    (answer,) = copier.digest([listed(tmp_path / "u")], format="orc")
+    assert re.search(r"a stripe as it is stored takes \d+ bytes of memory", answer.failed), answer.failed
+
+
 def test_a_column_may_leave_out_the_header_of_its_dictionary(copier, tmp_path):
     """parquet-mr before 1.3 did not count it (IMPALA-694)."""
     source = tmp_path / "u"
