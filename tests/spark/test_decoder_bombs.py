@@ -274,6 +274,16 @@ def test_rows_that_take_no_bytes_are_bounded(copier, rows, tmp_path, format, fil
         assert re.search(r"more values than .* can be expected to hold", unit.unreadable[0][1])
 
 
+def test_batches_of_few_rows_are_bounded(copier, tmp_path):
+    """By what some of these files say of their texts, a row takes more than a batch. The first of a call has room for more in any case."""
+    rows, sizes = 1 << 19, {"few": 0, "many": 1 << 60, "too many": 1 << 60}
+    kinds = {name: lambda size=size: orc_bombs.file_without_columns(rows, size) for name, size in sizes.items()}
+    copier._jobs.setMoreValues(1)
+    *read, last = copier.digest([listed(source) for source in write_each(tmp_path, kinds)], format="orc")
+    assert [(answer.failed, answer.digest.rows) for answer in read] == [("", rows)] * 2
+    assert re.search("more values than .* can be expected to hold", last.failed)
+
+
 NULLS = 1 << 22
 
 
