@@ -510,6 +510,19 @@ def test_footers_that_take_all_memory_are_tried_less_often_by_and_by_and_cost_no
     assert unreadable("sound") == []
 
 
+def test_an_internal_error_of_the_jvm_costs_the_file_for_which_a_codec_throws_it(gateway, tmp_path):
+    """Hadoop's native codecs do so for damaged data."""
+    for name in ("bomb", "sound"):
+        (tmp_path / name).write_bytes(orc_bombs.SOUND["numbers"]())
+    error = 'throw new InternalError("LZ4_decompress_safe returned: -1")'
+    source = re.sub(r"throw new IOException\(.*\)", error, STARVING)
+    helper = gateway.helper("Footers", configuration_with(gateway, "file", "Starving", source))
+    asked = json.dumps({"u": [[file.path, file.length, 0, 0] for file in listed(tmp_path)]})
+    (unread,) = json.loads(helper.read("orc", asked, False, 0))["units"]["u"]["unreadable"]
+    assert unread["path"] == f"file:{tmp_path}/bomb"
+    assert unread["reason"] == "InternalError: LZ4_decompress_safe returned: -1"
+
+
 def test_sets_to_be_joined_whose_footers_take_all_memory_are_not_tried_for_ever(gateway, tmp_path):
     for name in ("sound", "bomb"):
         (tmp_path / name).write_bytes(orc_bombs.SOUND["numbers"]())

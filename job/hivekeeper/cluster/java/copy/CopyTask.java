@@ -77,8 +77,7 @@ public class CopyTask implements Function<Object, Object> {
           merge = pass(again);
         }
       } catch (Throwable error) {
-        boolean ofFile = error instanceof StackOverflowError || error instanceof OutOfMemoryError;
-        if (error instanceof VirtualMachineError && !ofFile) throw (VirtualMachineError) error;
+        Messages.requireOfFile(error);
         return failed(error);
       }
     }
