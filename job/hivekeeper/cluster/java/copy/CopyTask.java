@@ -94,7 +94,15 @@ public class CopyTask implements Function<Object, Object> {
         complete = true;
         return merge;
       } finally {
-        if (!complete) merge.abandon();
+        if (!complete) abandon(merge);
+      }
+    }
+
+    private static void abandon(FileMerge merge) {
+      try {
+        merge.abandon();
+      } catch (Throwable left) {
+        // The pass has failed for another reason, which is thrown. The commit deletes the whole directory of attempts.
       }
     }
 

@@ -163,7 +163,10 @@ class MergedFile {
     return out.toByteArray();
   }
 
-  /** Nobody here knows how values of an unknown annotation are ordered, and a bound that is NaN says nothing. */
+  /**
+   * Nobody here knows how values of an unknown annotation are ordered, and readers do not agree on columns with two orders: both are among
+   * the source's unordered ones. A bound that is NaN says nothing.
+   */
   private byte[] withSoundBounds(byte[] footer) throws IOException {
     FileMetaData metadata = new DecodedFooter(footer).metadata;
     DecodedFooter.dropBounds(metadata, source.unordered);

@@ -164,6 +164,7 @@ class ParquetMerge extends FileMerge {
     }
     digest.add(hashes, rows);
     if (foundOddNaN) {
+      // This output cannot be right any more. The pass goes on without one: the next must know all such columns.
       needsAgain = true;
       abandon();
     }
