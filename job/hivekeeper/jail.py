@@ -153,8 +153,8 @@ class JailedFiles:
     def look_hidden(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
         return self.inner.look_hidden(directories, most)
 
-    def tree(self, top: str) -> Tuple[FileInfo, ...]:
-        return self.inner.tree(top)
+    def look_hidden_directories(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
+        return self.inner.look_hidden_directories(directories, most)
 
     def stat(self, path: str) -> Optional[FileInfo]:
         return self.inner.stat(path)

@@ -138,7 +138,7 @@ class Files(Protocol):
     """A Hadoop file system. Each method that changes something is one atomic NameNode step, unless stated otherwise.
 
     While a lock is held, what lies in the directory with its file is found by that directory's id, though another one may come to its path,
-    and is told by its path: by all methods but `concat`, which goes by names (and `ties`, `room` and `tree`). Not on local files, behind a
+    and is told by its path: by all methods but `concat`, which goes by names (and `ties` and `room`). Not on local files, behind a
     router or a mount table of ViewFs: there is only the path. The name of that directory itself, for `stat` and the methods that make,
     rename or remove, is one in the directory around it.
     """
@@ -170,8 +170,10 @@ class Files(Protocol):
         A table's root may hold tens of thousands of partitions besides them.
         """
 
-    def tree(self, top: str) -> Tuple[FileInfo, ...]:
-        """Everything below a directory, at any depth, parents before children; () if it is missing."""
+    def look_hidden_directories(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
+        """Like look_hidden, but returns only directories. No file is looked at, of whose blocks somebody may have made a million: whoever
+        looks for directories beside other tables uses this.
+        """
 
     def stat(self, path: str) -> Optional[FileInfo]:
         """The status of a path; None if it does not exist."""
@@ -362,6 +364,8 @@ MOST_OF_TABLES = 2**28
 # databases are held at once, a kilobyte for each.
 MOST_TABLES = 1_000_000
 MOST_OF_PLACES = 2**27
+# Of all databases together: three million tables of 150 characters.
+MOST_OF_ALL_PLACES = 2**29
 # Of each piece in which they come: while one is made, Java holds it several times.
 MOST_OF_ANSWER = 2**25
 

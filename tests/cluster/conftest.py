@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
 from pathlib import Path
 from typing import Any, Callable, Iterator, Optional
 
 import pytest
 
 from cluster.edge import Edge
-from cluster.long_run import LongRun
+from cluster.long_run import LongRun, start_stopping
 from cluster.servers.bring_up import runs_whole
 from cluster.servers.kerberos import get_ticket
-from cluster.servers.layout import CHECKOUT, Layout, choose_run, read_layout
+from cluster.servers.layout import Layout, choose_run, read_layout
+from cluster.tables import making_database
 
 
 @pytest.fixture(scope="session")
@@ -59,11 +59,8 @@ def loader(layout: Layout, gateway: Any) -> Any:
 
 @pytest.fixture
 def database(layout: Layout, spark: Any, tmp_path: Path) -> Iterator[str]:
-    """A database owned by etl, with its tables in its own HDFS directory."""
-    name = f"c{abs(hash(str(tmp_path))) % 10**8}"
-    spark.sql(f"CREATE DATABASE {name} LOCATION '{layout.namenode}/user/etl/{name}'")
-    yield name
-    spark.sql(f"DROP DATABASE {name} CASCADE")
+    with making_database(layout, spark, tmp_path) as name:
+        yield name
 
 
 @pytest.fixture
@@ -72,14 +69,9 @@ def start(edge: Edge, table: str) -> Iterator[Callable[..., LongRun]]:
     started = []
 
     def start_run(stop_after: str = "nowhere", user: Optional[str] = "etl", **spark: Any) -> LongRun:
-        edge.configure(user, spark={"archive": str(CHECKOUT / "tests" / "cluster" / "stopping.py"), **spark})
-        started.append(LongRun(edge, table, stop_after))
+        started.append(start_stopping(edge, table, stop_after, user, **spark))
         return started[-1]
 
     yield start_run
     for run in started:
-        if run.process.poll() is None:
-            for pid in (run.driver, run.process.pid):
-                if pid is not None:
-                    os.kill(pid, signal.SIGKILL)
-            run.process.wait()
+        run.end()

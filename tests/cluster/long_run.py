@@ -6,9 +6,10 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Callable, List, Optional
+from typing import Any, Callable, List, Optional
 
 from cluster.edge import Edge
+from cluster.servers.layout import CHECKOUT
 
 # A run on this machine, with all retries of Hadoop's clients.
 RUNS_WITHIN_SECONDS = 1200
@@ -64,6 +65,14 @@ class LongRun:
         for pid in (self.java, self.driver):
             os.kill(pid, signal.SIGKILL)
 
+    def end(self) -> None:
+        """Leave no process behind, wherever the run is."""
+        if self.process.poll() is None:
+            for pid in (self.driver, self.process.pid):
+                if pid is not None:
+                    os.kill(pid, signal.SIGKILL)
+            self.process.wait()
+
     def go_on(self) -> int:
         """Resume a stopped run and wait for its end; returns its exit code."""
         self.resume()
@@ -77,6 +86,12 @@ class LongRun:
     def wait(self) -> int:
         """Returns its exit code."""
         return self.process.wait(RUNS_WITHIN_SECONDS)
+
+
+def start_stopping(edge: Edge, table: str, stop_after: str = "nowhere", user: Optional[str] = "etl", **spark: Any) -> LongRun:
+    """A run whose driver can stop itself."""
+    edge.configure(user, spark={"archive": str(CHECKOUT / "tests" / "cluster" / "stopping.py"), **spark})
+    return LongRun(edge, table, stop_after)
 
 
 def _stat(pid: int) -> List[str]:

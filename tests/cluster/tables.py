@@ -5,11 +5,13 @@ Every row of a unit is a different number, so missing and duplicate rows show up
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 
 import pytest
 
+from cluster.servers.layout import Layout
 from hivekeeper.cluster.connect import WallClock
 from hivekeeper.ports import Cluster
 from support.desk import Desk
@@ -18,6 +20,15 @@ from support.fakes.files import Killed
 from support.real_world import KILLED, Fault, Process, in_hands_of
 
 ROWS_A_FILE = 10
+
+
+@contextmanager
+def making_database(layout: Layout, spark: Any, home: Path) -> Iterator[str]:
+    """A database owned by etl, with its tables in its own HDFS directory; `home` is a directory of the test alone."""
+    name = f"c{abs(hash(str(home))) % 10**8}"
+    spark.sql(f"CREATE DATABASE {name} LOCATION '{layout.namenode}/user/etl/{name}'")
+    yield name
+    spark.sql(f"DROP DATABASE {name} CASCADE")
 
 
 class SmallTable:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Iterator, List, NamedTuple
 
 import pytest
 
+from bench.whole.namenode import read_counters
+from cluster.servers.layout import Layout
 from hivekeeper import names
-from hivekeeper.ports import NotPossible
+from hivekeeper.cluster.files import HadoopFiles
+from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.ports import FilesError, NotPossible
 from support.drivers import another_cluster
 
 NAMES = ("a", "b", "c")
@@ -114,3 +119,78 @@ def test_where_a_file_is_that_a_snapshot_holds_is_told_only_while_it_is_there(pl
     finally:
         place.superuser.deleteSnapshot(place.path, "s")
         place.superuser.disallowSnapshot(place.path)
+
+
+# A file of so many blocks takes a longer answer than the other files of a test together.
+MANY_BLOCKS, SHORT_BYTES = 300, 20_000
+
+
+@pytest.fixture
+def wide(place: Place) -> Place:
+    """With a file of very many blocks, a hidden one, and one of each that is open."""
+    for directory in ("", "other/", ".staging/"):
+        place.files.make_directory(place.of(directory.rstrip("/")) if directory else place.root)
+        for name in ("open", ".open", "closed"):
+            place.files.write_new(place.of(f"{directory}{name}"), "x")
+    for name in ("wide", ".wide"):
+        place.files.write_new(place.of(name), "x")
+        for number in range(MANY_BLOCKS - 1):
+            place.files.write_new(place.of(f"{name}{number}"), "x")
+        place.concat(name, *(f"{name}{number}" for number in range(MANY_BLOCKS - 1)))
+    return place
+
+
+def client_of_short_answers(gateway: Any, **settings: Any) -> HadoopFiles:
+    """With connections of its own, because of another time for which an idle one is kept."""
+    another = Gateway(gateway.driver)
+    another.hadoop_conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
+    for key, value in {"ipc.maximum.response.length": SHORT_BYTES, **settings}.items():
+        another.hadoop_conf.set(key, str(value))
+    return HadoopFiles(another)
+
+
+ALL_SHORT = {"fs.hdfs.impl.disable.cache": "true", "ipc.client.connection.maxidletime": 12_345}
+
+
+def test_a_listing_that_is_too_long_with_all_blocks_tells_the_same(wide, gateway):
+    everywhere = client_of_short_answers(gateway, **ALL_SHORT)
+    with pytest.raises(FilesError):
+        everywhere.blocks(wide.root)
+    jvm = gateway.jvm
+    writer = jvm.org.apache.hadoop.fs.FileSystem.newInstance(wide.path.toUri(), gateway.hadoop_conf)
+    streams = [writer.append(jvm.org.apache.hadoop.fs.Path(wide.of(name))) for name in ("open", ".open", "other/open")]
+    for files in (everywhere, client_of_short_answers(gateway)):
+        asked = [wide.root, wide.of("other"), wide.of("gone")] * 8
+        for method in ("look", "look_hidden", "look_hidden_directories"):
+            seen = getattr(files, method)(asked)
+            assert seen == getattr(wide.files, method)(asked)
+            found_open = [entry.name for entry in seen[wide.root].entries if entry.is_open]
+            assert found_open == {"look": [".open", "open"], "look_hidden": [".open"]}.get(method, [])
+    for stream in streams:
+        stream.close()
+    writer.close()
+    seen = everywhere.look([wide.root])[wide.root].entries
+    assert {entry.name: entry.is_open for entry in seen} == dict.fromkeys(
+        ("open", ".open", "closed", "wide", ".wide", "other", ".staging", *NAMES), False
+    )
+
+
+def files_asked_alone(layout: Layout) -> int:
+    """Since the NameNode started. Its counters are ten seconds old at most, and a client shares no connection that was idle for so long."""
+    time.sleep(11)
+    return read_counters(layout)["IsFileClosed"]
+
+
+def test_only_where_the_answer_is_too_long_each_file_is_asked_for_and_other_answers_may_be_as_long_as_before(wide, gateway, layout):
+    files, before = client_of_short_answers(gateway), files_asked_alone(layout)
+    files.look([wide.root])
+    assert len(files.blocks(wide.of("wide"))["wide"]) == MANY_BLOCKS
+    asked = files_asked_alone(layout)
+    assert asked - before == len(NAMES) + 5
+    wide.files.look([wide.root])
+    assert files_asked_alone(layout) == asked
+
+
+def test_directories_are_told_without_any_block(wide, gateway):
+    files = client_of_short_answers(gateway, **ALL_SHORT)
+    assert [entry.name for entry in files.look_hidden_directories([wide.root])[wide.root].entries] == [".staging"]

@@ -316,8 +316,15 @@ def guard(gateway: Any, superuser: Any, directory: str, mode: str, file_mode: st
         superuser.setPermission(place, hadoop.permission.FsPermission(file_mode if is_file else mode))
 
 
-@pytest.mark.parametrize(("mode", "file_mode"), [("755", "600"), ("750", "644")])
-@pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "unpartitioned"])
+@pytest.mark.parametrize(
+    ("partitioned", "mode", "file_mode"),
+    [
+        pytest.param(True, "755", "600", id="partitioned, closed files"),
+        pytest.param(False, "750", "644", id="unpartitioned, closed directory"),
+        pytest.param(True, "750", "644", id="partitioned, closed directory", marks=pytest.mark.thorough),
+        pytest.param(False, "755", "600", id="unpartitioned, closed files", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_user_who_may_not_read_a_table_reads_nothing_of_any_run_however_often_they_look(
     spark, gateway, superuser, analyst, open_place, database, partitioned, mode, file_mode
 ):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any, Dict, Sequence
@@ -13,7 +12,7 @@ from typing import Any, Dict, Sequence
 import pytest
 
 from cluster.edge import Edge
-from cluster.servers.layout import CHECKOUT, REALM, Layout
+from cluster.servers.layout import CHECKOUT, Layout
 from support.storage import Storage
 
 YARN = {"master": "yarn", "num_executors": 1, "executor_memory": "600m", "executor_cores": 1, "driver_memory": "800m"}
@@ -21,11 +20,14 @@ CLUSTER = {**YARN, "deploy_mode": "cluster"}
 RUNS_WITHIN_SECONDS = 1200
 
 
-def run_hadoop(edge: Edge, class_name: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a Hadoop command, as etl."""
-    login = ["--principal", f"etl@{REALM}", "--keytab", str(edge.layout.keytab("etl"))] if edge.layout.secure else []
-    start = [f"{edge.environ['SPARK_HOME']}/bin/spark-submit", "--master", "local", *login, "--class", class_name, "spark-internal"]
-    return subprocess.run([*start, *words], check=False, env=edge.environ, cwd=edge.home, capture_output=True, text=True)
+def kill_application(gateway: Any, application: str) -> None:
+    """As `yarn application -kill` does, as etl."""
+    yarn = gateway.jvm.org.apache.hadoop.yarn
+    client = yarn.client.api.YarnClient.createYarnClient()
+    client.init(yarn.conf.YarnConfiguration(gateway.hadoop_conf))
+    client.start()
+    client.killApplication(yarn.api.records.ApplicationId.fromString(application))
+    client.stop()
 
 
 def find_application(stderr: str) -> str:
@@ -46,10 +48,12 @@ def tables(spark: Any, database: str) -> Sequence[str]:
     return (f"{database}.small", f"{database}.bucketed")
 
 
-def test_in_cluster_mode_all_that_a_driver_gives_comes_back(edge: Edge, tables: Sequence[str], database: str):
+def test_in_cluster_mode_all_that_a_driver_gives_comes_back(edge: Edge, tables: Sequence[str], database: str, gateway: Any):
     """Archive from HDFS, a tables file, local outputs, queue, sizes, properties; one table done, one refused: exit 6."""
-    put = run_hadoop(edge, "org.apache.hadoop.fs.FsShell", "-put", "-f", str(CHECKOUT / "dist" / "hivekeeper.py"), f"/user/etl/{database}")
-    assert put.returncode == 0, put.stderr
+    archive = gateway.jvm.org.apache.hadoop.fs.Path(f"/user/etl/{database}/hivekeeper.py")
+    archive.getFileSystem(gateway.hadoop_conf).copyFromLocalFile(
+        gateway.jvm.org.apache.hadoop.fs.Path(f"file:{CHECKOUT}/dist/hivekeeper.py"), archive
+    )
     (edge.home / "beside.py").write_text("")
     edge.configure(
         spark={
@@ -78,17 +82,14 @@ def test_in_cluster_mode_all_that_a_driver_gives_comes_back(edge: Edge, tables: 
     assert not (edge.home / "ticket").exists(), "the user's own ticket cache is not touched"
 
 
-def test_an_application_that_is_killed_is_143_with_what_to_do(edge: Edge):
+def test_an_application_that_is_killed_is_143_with_what_to_do(edge: Edge, gateway: Any):
     edge.configure(spark=CLUSTER)
     process = edge.start("analyze", "--database", "default")
     stderr, until = edge.home / "stderr", time.monotonic() + RUNS_WITHIN_SECONDS
     while "(state: ACCEPTED)" not in stderr.read_text():
         assert time.monotonic() < until, stderr.read_text()
         time.sleep(0.5)
-    killed = run_hadoop(
-        edge, "org.apache.hadoop.yarn.client.cli.ApplicationCLI", "application", "-kill", find_application(stderr.read_text())
-    )
-    assert killed.returncode == 0, killed.stderr
+    kill_application(gateway, find_application(stderr.read_text()))
     assert process.wait(RUNS_WITHIN_SECONDS) == 143, stderr.read_text()
     assert f"hivekeeper: {find_application(stderr.read_text())} was killed on YARN" in stderr.read_text()
     assert (edge.home / "stdout").read_text() == ""

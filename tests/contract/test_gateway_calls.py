@@ -22,7 +22,7 @@ from hivekeeper.model import Guard
 from hivekeeper.names import ControlPaths
 from hivekeeper.runlog import store
 from support.builders import a_table
-from support.storage import open_storage
+from support.storage import local_only, open_storage
 
 # A file costs milliseconds on HDFS.
 FEW, MANY = 10, 200
@@ -51,16 +51,14 @@ def calls_of(gateway, act):
     return gateway.calls - before
 
 
-@pytest.mark.parametrize("method", ["look", "tree", "attributes", "file_rights", "dress", "read_texts", "qualify", "exposed", "guard"])
+@pytest.mark.parametrize("method", ["look", "attributes", "file_rights", "dress", "read_texts", "qualify", "exposed", "guard"])
 def test_many_files_cost_as_many_calls_as_few(gateway, directories, method):
     files = HadoopFiles(gateway)
     files.qualify(directories[FEW][0])
 
     def act(lot):
         paths = directories[lot]
-        if method == "tree":
-            assert len([entry for entry in files.tree(paths[0].rpartition("/")[0]) if not entry.is_dir]) == lot
-        elif method == "look":
+        if method == "look":
             assert sum(len(seen.entries) for seen in files.look(paths).values()) == lot
         elif method == "attributes":
             assert len(files.attributes(paths)) == len(paths)
@@ -113,6 +111,7 @@ def test_a_long_log_with_a_checkpoint_costs_one_call_more_than_a_short_one(gatew
     assert many == few + 1
 
 
+@local_only
 def test_bytes_of_a_file_are_taken_over_without_a_call_for_each(gateway, tmp_path):
     (tmp_path / "f").write_bytes(bytes(range(256)) * 200)
     files, calls = HadoopFiles(gateway), []
@@ -126,6 +125,7 @@ def test_bytes_of_a_file_are_taken_over_without_a_call_for_each(gateway, tmp_pat
     assert len(calls) < 5000
 
 
+@local_only
 def test_an_array_of_strings_costs_the_same_calls_whatever_its_length(gateway):
     gateway.strings(["warm"])
     few, many = (calls_of(gateway, lambda count=count: gateway.strings(['ü "'] * count)) for count in (10, 1000))
@@ -139,6 +139,7 @@ def test_a_second_gateway_on_the_same_jvm_has_helpers_that_work(driver, tmp_path
     assert second.look([str(tmp_path)]) == first.look([str(tmp_path)])
 
 
+@local_only
 def test_the_chain_of_java_causes_is_told_from_outside_in(gateway):
     task = gateway.jvm.java.util.concurrent.CompletableFuture()
     task.completeExceptionally(gateway.jvm.java.io.FileNotFoundException("gone\n\tat org.example"))
@@ -157,6 +158,7 @@ JAVA = resources.files("hivekeeper.cluster").joinpath("java")
 FOLDERS = [CORE, *sorted(one.name for one in JAVA.iterdir() if one.is_dir())]
 
 
+@local_only
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder or "core")
 def test_sparks_own_compiler_makes_classes_that_a_jvm_loads(gateway, folder):
     """Janino 3.0.16 (Spark 3.3) writes an int for `static final long X = 5`; loading its class then fails with a ClassFormatError."""
@@ -168,6 +170,7 @@ def test_sparks_own_compiler_makes_classes_that_a_jvm_loads(gateway, folder):
         gateway.jvm.java.lang.Class.forName(name, True, package.loader)
 
 
+@local_only
 def test_a_source_that_does_not_compile_is_told_with_its_line_when_a_class_is_asked_for(gateway):
     sources = [
         JavaSource("Right.java", "package hivekeeper.broken;\n\nimport java.util.List;\n\npublic class Right {}"),
@@ -185,6 +188,7 @@ def connections_of(gateway):
     return field.get(gateway.java_gateway.java_gateway_server)
 
 
+@local_only
 def test_no_connection_of_any_thread_holds_back_the_rest_of_a_long_answer(gateway):
     gateway.helper("Listing", gateway.hadoop_conf)
     found = []
@@ -199,6 +203,7 @@ def test_no_connection_of_any_thread_holds_back_the_rest_of_a_long_answer(gatewa
     assert all(found[0])
 
 
+@local_only
 def test_a_connection_that_is_being_closed_is_passed_over(gateway):
     """Py4J takes its socket away before it takes the connection off its list."""
     connections, package, found = connections_of(gateway), compiled(gateway.java_gateway), []

@@ -380,6 +380,7 @@ def _commented(world: Any, columns: int) -> List[Any]:
     return [world.hive.metastore.api.FieldSchema(f"c{number}", "int", "c" * 250) for number in range(columns)]
 
 
+@local_only
 @pytest.mark.parametrize("part", ["storage properties", "buckets", "sorting", "skew", "comments", "text"])
 def test_all_that_a_definition_holds_counts(real, monkeypatch, part):
     """Java keeps all of it until it has read the other tables of the database."""
@@ -391,6 +392,7 @@ def test_all_that_a_definition_holds_counts(real, monkeypatch, part):
     assert {name: bool(one.unreadable) for name, one in found.items()} == {"before": False, "huge": True}
 
 
+@local_only
 @pytest.mark.parametrize("part", ["properties", "columns", "buckets"])
 def test_what_many_short_texts_take_besides_their_characters_counts(real, monkeypatch, part):
     """A property or a column of two characters takes hundreds of bytes."""
@@ -534,6 +536,7 @@ def test_a_table_that_fails_every_request_for_it_fails_no_other_table(real):
     assert [name for names in below.values() for name in names] == [tables[name].full_name for name in ("a", "b", "c", "d")]
 
 
+@local_only
 def test_a_metastore_that_fails_at_every_request_is_not_asked_for_each_table(real):
     asked = []
     let_fail(real, lambda _, names: not asked.append(list(names)))
@@ -542,6 +545,7 @@ def test_a_metastore_that_fails_at_every_request_is_not_asked_for_each_table(rea
     assert len(asked) == 2
 
 
+@local_only
 def test_a_database_that_fails_every_request_for_it_fails_no_other(real):
     """Its owner may have given it gigabytes of properties, with which it is read."""
     table, bad = real.add_table("events"), real.add_database()
@@ -572,6 +576,7 @@ def test_a_database_whose_tables_cannot_be_told_is_named_and_not_passed_over(rea
     assert real.metastore.locations_below([table.location])[table.location] == (table.full_name,)
 
 
+@local_only
 def test_a_metastore_that_answers_nothing_about_a_database_is_asked_again(real):
     table = real.add_table("events")
     asked = []
@@ -583,6 +588,7 @@ def test_a_metastore_that_answers_nothing_about_a_database_is_asked_again(real):
     assert len(asked) == 2
 
 
+@local_only
 def test_a_metastore_that_fails_once_at_the_names_of_a_database_keeps_no_table_from_its_turn(real):
     """Each of a thousand tables was refused for a minute, which is all that they take then."""
     table, fails = real.add_table("events"), [True]
@@ -592,6 +598,7 @@ def test_a_metastore_that_fails_once_at_the_names_of_a_database_keeps_no_table_f
     assert real.metastore.table_names(real.database) == ("events",)
 
 
+@local_only
 def test_what_a_metastore_refuses_while_it_refuses_everything_is_not_kept(real, monkeypatch):
     table, is_down, ask, passed = real.add_table("events"), [True], metastore_module._ask, []
 
@@ -609,6 +616,7 @@ def test_what_a_metastore_refuses_while_it_refuses_everything_is_not_kept(real, 
     assert real.metastore.locations_below([table.location])[table.location] == (table.full_name,)
 
 
+@local_only
 @pytest.mark.parametrize(("bound", "most", "said"), [("MOST_TABLES", 1, "are 2, more than 1"), ("MOST_OF_PLACES", 99, "more than 99 ch")])
 def test_a_database_with_more_than_there_is_memory_for_is_named(real, monkeypatch, bound, most, said):
     for name in ("events", "clicks"):
@@ -620,6 +628,18 @@ def test_a_database_with_more_than_there_is_memory_for_is_named(real, monkeypatc
         real.metastore.locations_below([])
 
 
+def test_of_databases_with_more_together_than_there_is_memory_for_the_largest_is_named(real, monkeypatch):
+    """Not the last one, which may be anybody's."""
+    real.add_database()
+    for name in ("events", "clicks"):
+        real.add_table(name)
+    real.metastore._roots = None
+    monkeypatch.setattr(ports, "MOST_OF_ALL_PLACES", 99)
+    with pytest.raises(MetastoreUnavailable, match=f"more than 99 characters, most of them in the database {real.database};"):
+        real.metastore.locations_below([])
+
+
+@local_only
 def test_the_names_of_all_databases_are_not_asked_for_each_database(real):
     """Those of ten thousand databases are half a megabyte, ten thousand times."""
     empty = real.add_database()
@@ -641,6 +661,7 @@ def test_a_database_whose_name_is_like_that_of_another_is_none(real):
         real.metastore.table_names(f"{real.database[:-1]}_")
 
 
+@local_only
 def test_a_metastore_that_fails_for_every_database_is_an_error(real):
     let_fail(real, lambda _: True, "getDatabase")
     with pytest.raises(Exception, match="too large for this metastore"):

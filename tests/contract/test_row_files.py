@@ -10,6 +10,7 @@ from hivekeeper.ports import FilesError, TargetExists
 from support import hostile_files
 from support.driver_cpu import cpu_seconds
 from support.fakes.row_files import FakeRowFiles
+from support.storage import local_only
 
 COLUMNS = {"name": "string", "part": "string", "files": "bigint", "median": "double"}
 # Every kind of cell: text that needs care, the edges of both kinds of numbers, and nothing.
@@ -92,6 +93,7 @@ def test_rows_that_fail_midway_are_an_error_of_their_own(files_world, row_files)
         row_files.write(files_world.path("half.parquet"), COLUMNS, rows())
 
 
+@local_only
 def test_names_of_one_hash_are_not_compared_with_one_another(gateway, tmp_path):
     """Whoever names a hundred thousand partitions so could have a commit of the catalogue take hours."""
     from hivekeeper.cluster.row_files import ParquetRowFiles
@@ -107,6 +109,7 @@ def test_names_of_one_hash_are_not_compared_with_one_another(gateway, tmp_path):
     assert seconds[1] < 3 + 2 * seconds[0]
 
 
+@local_only
 def test_repeated_names_of_one_hash_are_not_compared_with_one_another(gateway, tmp_path):
     """The library's dictionaries go by a hash that everybody knows: each file of such a partition was compared with all of them."""
     from hivekeeper.cluster.row_files import ParquetRowFiles
@@ -120,6 +123,7 @@ def test_repeated_names_of_one_hash_are_not_compared_with_one_another(gateway, t
     assert seconds[1] < 3 + 2 * seconds[0]
 
 
+@local_only
 def test_rows_of_long_texts_go_in_small_pieces(gateway, tmp_path, monkeypatch):
     """Whoever owns thousands of tables chooses their columns: all of them in one text took gigabytes, here and in the JVM."""
     from hivekeeper.cluster.row_files import ParquetRowFiles

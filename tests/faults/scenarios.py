@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
@@ -205,3 +206,38 @@ def every_name_once(points: Sequence[Point]) -> List[Point]:
             found[point.shape] = point
     shapes = list(SHAPES)
     return [found.get(shapes[number % 2]) or next(iter(found.values())) for number, found in enumerate(by_name.values())]
+
+
+def share_out(points: Sequence[Point]) -> List[Point]:
+    """Each change once, of the scenario that has the fewest so far, so that each scenario has a part; and each change of live in every
+    scenario, because it is what readers see.
+    """
+    by_name: Dict[str, List[Point]] = {}
+    for point in points:
+        by_name.setdefault(point.name, []).append(point)
+    taken = [point for point in points if is_exchange(point.name)]
+    for name in sorted(by_name, key=lambda name: len(by_name[name])):
+        if not is_exchange(name):
+            counts = Counter(point.scenario.name for point in taken)
+            taken.append(min(by_name[name], key=lambda point: counts[point.scenario.name]))
+    return sorted(taken, key=points.index)
+
+
+def is_exchange(name: str) -> bool:
+    """Whether a whole directory becomes live, or leaves it."""
+    return name.startswith("live →") or (name.endswith("→ live") and "/FILE" not in name)
+
+
+# Where a real process is killed too.
+MOST_IMPORTANT = {
+    ("compact-swap", "stage → ready"),
+    ("compact-swap", "live → retired"),
+    ("compact-swap", "ready → live"),
+    ("rollback", "live → retired"),
+    ("rollback", "entry.json → log"),
+    ("cleanup", "held → discarding"),
+}
+
+
+def is_most_important(point: Point) -> bool:
+    return (point.scenario.subcommand, point.name) in MOST_IMPORTANT

@@ -70,8 +70,12 @@ def choose(scenario: Scenario) -> List[Point]:
 
 
 TAKEN = choose(JOIN)
-LATER = [*choose(UNDO), *choose(CUT)]
+# An undo makes the changes of a join: of those that have already been met in a join, CI takes only what readers see.
+LATER = [point for point in choose(UNDO) if EVERYTHING or " live" in point.name or "log" in point.name] + choose(CUT)
 ERRORS = [(point, kind) for point in TAKEN if point.shape == "flat" or EVERYTHING for kind in (LOST_ANSWER, FAILED)]
+if not EVERYTHING:
+    # Each change, and each kind of error, once; where files are joined, both.
+    ERRORS = [case for number, case in enumerate(ERRORS) if number % 4 in (0, 3) or case[0].name == "concat live/FILE"]
 
 
 @pytest.mark.parametrize(("shape", "format"), [*((shape, "parquet") for shape in SHAPES), ("partitioned", "orc")])
@@ -202,7 +206,7 @@ def test_a_file_that_replaced_one_at_the_last_moment_gets_its_own_place_back(mak
     assert len([mode for mode in modes if not mode[0] & 0o1000]) == 1
 
 
-@pytest.mark.parametrize("seed", range(40 if EVERYTHING else 4))
+@pytest.mark.parametrize("seed", range(40 if EVERYTHING else 2))
 def test_a_put_back_that_is_killed_and_its_recovery_too_is_settled_by_the_one_after(make_desk, seed):
     chance = random.Random(seed)
     desk = make_desk(chance.choice(list(SHAPES)))
@@ -235,7 +239,7 @@ def move(desk: Desk, unit: str) -> str:
     return moved
 
 
-@pytest.mark.parametrize("changes", range(0, 12, 1 if EVERYTHING else 3))
+@pytest.mark.parametrize("changes", range(0, 12, 1 if EVERYTHING else 6))
 def test_a_put_back_goes_on_where_its_directory_was_moved(make_desk, changes):
     desk = make_desk("partitioned")
     waiting = [replace_a_file]

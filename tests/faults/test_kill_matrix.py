@@ -14,7 +14,7 @@ import pytest
 
 from faults.checks import require_rows_are_somewhere, settle
 from faults.matrix import Matrix
-from faults.scenarios import SCENARIOS, SHAPES, Point, all_points, changes_on_fakes, every_name_once
+from faults.scenarios import SCENARIOS, SHAPES, Point, all_points, changes_on_fakes, every_name_once, is_most_important, share_out
 from hivekeeper.codes import Exit
 from support.desk import Desk
 from support.fakes.files import Killed
@@ -35,16 +35,18 @@ def is_seen(name: str) -> bool:
     return is_moved or name in ("plan.json", "certificates-N.jsonl", "update sizes") or name.endswith("backup table")
 
 
-# CI takes only the visible changes: on the fakes every command is killed after every step (tests/crash), and the tests below show
-# that the real ports make the same changes in the same order.
-TAKEN = POINTS if EVERYTHING else [point for point in every_name_once(POINTS) if ASKED or is_seen(point.name)]
+ONCE = every_name_once(POINTS)
+# CI takes only the visible changes, each of one command: on the fakes every command is killed after every step (tests/crash), and the tests
+# below show that the real ports make the same changes in the same order. Where test_real_kills.py kills a real process, that is enough.
+FEW = [point for point in share_out([point for point in ONCE if is_seen(point.name)]) if not is_most_important(point)]
+TAKEN = POINTS if EVERYTHING else ONCE if ASKED else FEW
 # A failing call: what a client sees when a connection breaks, before its request arrives or after.
 # Once for each change: on the fakes every single step of compact-swap, rollback and cleanup fails (tests/crash).
-ERRORS = [(point, kind) for point in every_name_once(POINTS) for kind in (LOST_ANSWER, FAILED)]
+ERRORS = [(point, kind) for point in ONCE for kind in (LOST_ANSWER, FAILED)]
 # CI takes a few, and everything a metastore fails to do for a backup table: no other part of a run would notice that.
 MISSED = {point.name: number for number, (point, kind) in enumerate(ERRORS) if kind == FAILED and point.name.endswith("backup table")}
-FEW_ERRORS = [case for number, case in enumerate(ERRORS) if number % 9 == 0 or number in MISSED.values()]
-PAIRS = 100 if EVERYTHING else 6
+FEW_ERRORS = [case for number, case in enumerate(ERRORS) if number % (9 if ASKED else 21) == 0 or number in MISSED.values()]
+PAIRS = 100 if EVERYTHING else 6 if ASKED else 3
 SITUATIONS = [
     (scenario, shape)
     for number, scenario in enumerate(SCENARIOS)
@@ -63,6 +65,14 @@ def run_again(desk: Desk, point: Point) -> None:
     assert seen.rows == desk.world.written
     if point.scenario.subcommand == "cleanup":
         assert seen.held == {}
+
+
+def test_what_ci_takes_has_each_visible_change_and_a_part_of_each_command():
+    """With the real processes that test_real_kills.py kills."""
+    seen = [point for point in ONCE if is_seen(point.name)]
+    killed = [*FEW, *(point for point in seen if is_most_important(point))]
+    assert {point.name for point in killed} == {point.name for point in seen}
+    assert {point.scenario.name for point in killed} == {point.scenario.name for point in seen}
 
 
 @pytest.mark.parametrize(("scenario", "shape"), SITUATIONS, ids=lambda value: getattr(value, "name", value))

@@ -14,31 +14,23 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Callable, Iterator, Optional
+from typing import Callable, Iterator
 
 import pytest
 
 from faults import doomed
 from faults.checks import require_rows_are_somewhere, require_settled, settle
 from faults.matrix import Matrix
-from faults.scenarios import Point, all_points, every_name_once
+from faults.scenarios import Point, all_points, every_name_once, is_most_important
 from hivekeeper.codes import Exit
 from support.desk import Desk
 from support.storage import TEST_FS
 
 pytestmark = pytest.mark.skipif(not TEST_FS, reason="on HDFS: a local file's lock ends with its process, and nothing else differs")
 
-MOST_IMPORTANT = {
-    ("compact-swap", "stage → ready"),
-    ("compact-swap", "live → retired"),
-    ("compact-swap", "ready → live"),
-    ("rollback", "live → retired"),
-    ("rollback", "entry.json → log"),
-    ("cleanup", "held → discarding"),
-}
 VICTIMS = [point for point in every_name_once(all_points()) if point.scenario.subcommand != "recover"]
 if os.environ.get("HKTEST_MATRIX") != "all":
-    VICTIMS = [point for point in VICTIMS if (point.scenario.subcommand, point.name) in MOST_IMPORTANT]
+    VICTIMS = [point for point in VICTIMS if is_most_important(point)]
 IN_THE_GAP = next(point for point in all_points() if point.name == "live → retired")
 STARTS_WITHIN_S = 300
 # HDFS expires a dead client's lease after a minute; on a busy machine the NameNode checks a little later.
@@ -89,46 +81,22 @@ class Driver:
         self._process.wait()
 
 
-class Drivers:
-    """The next process starts while the current one works."""
-
-    def __init__(self, top: Path, wanted: int) -> None:
-        self._top, self._left, self._made = top, wanted, 0
-        self._next: Optional[Driver] = self._start()
-
-    def _start(self) -> Optional[Driver]:
-        if not self._left:
-            return None
-        self._left -= 1
-        self._made += 1
-        return Driver(self._top / f"driver-{self._made}")
-
-    def take(self) -> Driver:
-        taken, self._next = self._next, None
-        assert taken is not None
-        self._next = self._start()
-        return taken
-
-    def close(self) -> None:
-        if self._next is not None:
-            self._next.kill()
-
-
-@pytest.fixture(scope="module")
-def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
-    found = Drivers(tmp_path_factory.mktemp("doomed") / "drivers", len(VICTIMS) + 1)
+@pytest.fixture
+def doomed_driver(tmp_path: Path) -> Iterator[Driver]:
+    """It starts while the test prepares its table."""
+    found = Driver(tmp_path / "driver")
     yield found
-    found.close()
+    found.kill()
 
 
 @pytest.mark.parametrize("point", VICTIMS, ids=str)
 def test_a_process_killed_after_any_change_loses_nothing_and_the_next_command_settles_it(
-    make_desk: Callable[[str], Desk], matrix: Matrix, drivers: Drivers, point: Point
+    make_desk: Callable[[str], Desk], matrix: Matrix, doomed_driver: Driver, point: Point
 ):
     begin = time.monotonic()
     desk = make_desk(point.shape)
     point.scenario.prepare(desk)
-    drivers.take().die_at(desk, point)
+    doomed_driver.die_at(desk, point)
     desk.world.storage.end_lease(desk.control.lock)
     killed = desk.world.picture()
     require_rows_are_somewhere(desk.world, killed)
@@ -138,10 +106,10 @@ def test_a_process_killed_after_any_change_loses_nothing_and_the_next_command_se
 
 @pytest.mark.thorough
 def test_a_killed_process_keeps_its_lock_for_about_a_minute_and_then_the_next_command_needs_no_hand(
-    make_desk: Callable[[str], Desk], drivers: Drivers
+    make_desk: Callable[[str], Desk], doomed_driver: Driver
 ):
     desk = make_desk(IN_THE_GAP.shape)
-    drivers.take().die_at(desk, IN_THE_GAP)
+    doomed_driver.die_at(desk, IN_THE_GAP)
     begin, result = time.monotonic(), desk.recover()
     while result.code is Exit.LOCKED and time.monotonic() - begin < LEASE_S.stop:
         assert f"run {desk.runs[0]} of" in result.tables[0].problem.what

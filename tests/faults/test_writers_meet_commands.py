@@ -21,6 +21,8 @@ from support.storage import TEST_FS
 pytestmark = pytest.mark.skipif(not TEST_FS, reason="on HDFS: a local file system keeps other promises to writers")
 
 EVERYTHING = os.environ.get("HKTEST_MATRIX") == "all"
+# Swaps whose gaps are measured for the page of evidence.
+MEASURED = 30 if os.environ.get("HKTEST_MATRIX") else 3
 # In parts, which processes may share.
 PARTS, SCHEDULES = (3, 100) if EVERYTHING else (1, 40)
 # What must have happened in every hundred random schedules: kinds of writers, their moments, outcomes of units.
@@ -57,8 +59,9 @@ OVERWRITES = [(kind, moment) for kind in OVERWRITERS for moment in MOMENTS]
 IN_THE_METASTORE = [(kind, moment) for kind in ("drop", "move") for moment in list(MOMENTS)[1:5]]
 
 
-def some(cases: List[Any], every: int) -> List[Any]:
-    return cases if EVERYTHING else cases[::every]
+def some(cases: List[Any], every: int, *first: int) -> List[Any]:
+    """CI takes a part, in which each kind and each moment is met."""
+    return [case for number, case in enumerate(cases) if EVERYTHING or number % every in first]
 
 
 def act_at(desk: Desk, moment: Moment, act: Step) -> None:
@@ -87,7 +90,7 @@ def take(steps: List[Step], number: int) -> None:
         step()
 
 
-@pytest.mark.parametrize(("kind", "moment", "is_whole"), some(APPENDS, 5))
+@pytest.mark.parametrize(("kind", "moment", "is_whole"), some(APPENDS, 7, 2))
 def test_a_row_appended_at_any_moment_is_in_live_exactly_once(make_desk: MakeDesk, kind: str, moment: str, is_whole: bool):
     """A writer of several steps makes all of them at once, or half of them, and the rest after our command has ended."""
     shape = list(SHAPES)[(list(MOMENTS).index(moment) + is_whole) % 2]
@@ -115,7 +118,7 @@ def is_nested(world: RealWorld, row: str) -> bool:
     return any(found.location.endswith(f"/{row}/{row}.parquet") for found in world.storage.tree(world.live("")))
 
 
-@pytest.mark.parametrize(("kind", "moment"), some(OVERWRITES, 2))
+@pytest.mark.parametrize(("kind", "moment"), some(OVERWRITES, 7, 0, 3))
 def test_rows_that_an_overwriter_found_and_replaced_never_come_back(make_desk: MakeDesk, kind: str, moment: str):
     """In the gap it finds nothing to replace: then the old rows stay beside the new ones, as docs/swap.md says."""
     desk = make_desk("partitioned")
@@ -129,7 +132,7 @@ def test_rows_that_an_overwriter_found_and_replaced_never_come_back(make_desk: M
     assert "events/dt=1/0" not in desk.world.written or moment.startswith("in the gap")
 
 
-@pytest.mark.parametrize(("kind", "moment"), some(IN_THE_METASTORE, 3))
+@pytest.mark.parametrize(("kind", "moment"), some(IN_THE_METASTORE, 3, 0))
 def test_a_partition_dropped_or_moved_meanwhile_is_not_made_again_and_its_rows_are_kept(make_desk: MakeDesk, kind: str, moment: str):
     desk = make_desk("partitioned")
     world = desk.world
@@ -186,13 +189,13 @@ def test_an_overwriter_that_comes_in_the_gap_leaves_the_old_rows_beside_its_own_
     assert set(outcomes(desk.compact()).values()) == {"swapped"}
     assert desk.world.picture().live["dt=1"] == Counter(["new", *(f"events/dt=1/{nth}" for nth in range(3))])
     desk.world.revive()
-    for number in range(30):
+    for number in range(MEASURED):
         desk.world.make_partition(desk.table, f"dt=more{number}")
         for nth in range(2):
             desk.world.add_file(f"{desk.live(f'dt=more{number}')}/{nth}.parquet", [f"{number}/{nth}"])
     result = desk.compact("dt > 'more'")
     gaps = [unit.gap_ms for unit in result.tables[0].units if unit.gap_ms is not None]
-    assert len(gaps) == 30
+    assert len(gaps) == MEASURED
     matrix.gaps_ms += gaps
 
 

@@ -125,6 +125,10 @@ class SteppedFiles:
         wanted = {path: tuple(e for e in one.entries if names.is_listed_above_units(e.name)) for path, one in seen.items()}
         return {path: replace(one, entries=wanted[path]) for path, one in seen.items()}
 
+    def look_hidden_directories(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
+        seen = self.look_hidden(directories, most)
+        return {path: replace(one, entries=tuple(e for e in one.entries if e.is_dir)) for path, one in seen.items()}
+
     def _look_at(self, directory: str) -> Snapshot:
         own: Optional[FileInfo] = _ask("files", "stat", directory)
         if own is None or not own.is_dir:

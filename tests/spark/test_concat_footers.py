@@ -19,13 +19,18 @@ from support.pandas_files import counted, said_of, write_labelled
 
 # Pages of Spark's tests are small, so that each split and each filter has pages and row groups to leave out.
 SMALL = {"parquet.page.size": "2000", "parquet.block.row.count.limit": "100"}
-WITH_BLOOM = {"parquet.bloom.filter.enabled#id": "true", "parquet.enable.dictionary#id": "false"}
+# For as many values as a row group has: by default each has a filter of a megabyte, and the small splits below would be a thousand tasks.
+WITH_BLOOM = {
+    "parquet.bloom.filter.enabled#id": "true",
+    "parquet.bloom.filter.expected.ndv#id": "100",
+    "parquet.enable.dictionary#id": "false",
+}
 ROWS = 900
 # Of a column chunk's metadata, of a column chunk (both page indexes), of a row group and its type.
 DICTIONARY, BLOOM, INDEXES, ORDINAL, I16 = 11, 14, {4, 5, 6, 7}, 7, 4
 MOST_ORDINAL = 32_767
 # With a vectorized reader or without; the size of a split.
-READERS = [("true", "20000"), ("false", "134217728")]
+READERS = [("true", "10000"), ("false", "134217728")]
 
 
 class Made(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, Callable
 from support.world import World
 
 READS = ["stat", "blocks", "is_anywhere", "find_paths", "read_pieces", "read_bytes", "read_texts", "content", "part", "exposed", "ties"]
-OF_EACH = ["look", "attributes", "file_rights"]
+OF_EACH = ["look", "look_hidden_directories", "attributes", "file_rights"]
 OF_METASTORE = ["tables", "partitions", "partitions_named", "locations_below", "table_locations", "table_places"]
 
 

@@ -13,7 +13,7 @@ from support.hostile_files import varint
 BIGINT, STRING, STRUCT, TIMESTAMP_INSTANT = 4, 7, 12, 18
 PRESENT, DATA, LENGTH, DICTIONARY_DATA, SECONDARY, ROW_INDEX, FILE_STATISTICS = 0, 1, 2, 3, 5, 6, 101
 DIRECT, DICTIONARY = 0, 1
-NONE, ZLIB, SNAPPY, ZSTD = 0, 1, 2, 5
+NONE, ZLIB, SNAPPY, LZO, LZ4, ZSTD = 0, 1, 2, 3, 4, 5
 LARGE = 1_900_000_000
 
 
@@ -38,23 +38,27 @@ def file_of(
     encodings: int = 0,
     digits: Sequence[int] = (),
     index_size: int = 0,
+    is_blocks: bool = False,
+    blocks_of_footer: bytes = b"",
 ) -> bytes:
     """Three rows. A size of 0 is the right one; `characters` are those of a char or varchar, `rows_there` the bits of those not NULL.
 
     So many `encodings` are for no column. `digits` of a decimal: how many, and how many of them are behind the point.
-    `index_size` bytes more are to be put behind the streams.
+    `index_size` bytes more are to be put behind the streams. `is_blocks`: the streams are blocks already. `blocks_of_footer` come before
+    that of the stripe.
     """
 
     def held(body: bytes) -> bytes:
         return body if codec == NONE else (len(body) << 1 | 1).to_bytes(3, "little") + body
 
-    bodies = [(number, 1, held(body)) for number, body in (streams.items() if isinstance(streams, Mapping) else streams)]
+    listed = list(streams.items() if isinstance(streams, Mapping) else streams)
+    bodies = [(number, 1, body if is_blocks else held(body)) for number, body in listed]
     if rows_there:
         bodies.insert(0, (PRESENT, 0, held(rows_there)))
     data = b"".join(body for _, _, body in bodies)
     described = [(1, message((1, number), (2, column), (3, stream_size or len(body)))) for number, column, body in bodies]
     direct = (2, message((1, DIRECT)))
-    ending = held(message(*described, direct, (2, message((1, encoding), (2, dictionary_size))), *[direct] * encodings))
+    ending = blocks_of_footer + held(message(*described, direct, (2, message((1, encoding), (2, dictionary_size))), *[direct] * encodings))
     stripe = message((1, 3), (2, index_size), (3, len(data)), (4, footer_size or len(ending)), (5, 3))
     most = [(4, characters)] if characters else [(5 + place, count) for place, count in enumerate(digits)]
     types = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, kind), *most))]

@@ -16,9 +16,9 @@ MADE_OF_OTHERS = {ports.Files: {"exchange"}}
 # The metastore's `hold` is Hive's own lock, and `analyze` sets numbers that our code never reads.
 CHANGE_NOTHING = {
     ports.Files: {
-        *("qualify", "is_foreign", "look", "look_hidden", "tree", "stat", "read_pieces", "read_bytes", "read_texts", "user_at"),
+        *("qualify", "is_foreign", "look", "look_hidden", "look_hidden_directories", "stat", "read_pieces", "read_bytes", "read_texts"),
         *("attributes", "file_rights", "ties", "room", "exposed", "require_lockable", "blocks", "is_anywhere", "find_paths"),
-        *("id_around", "anchored"),
+        *("id_around", "anchored", "user_at"),
     },
     ports.Metastore: {
         *(

@@ -114,6 +114,9 @@ class HadoopFiles:
     def look_hidden(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
         return self._look(self._listing.lookHidden, directories, most)
 
+    def look_hidden_directories(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
+        return self._look(self._listing.lookHiddenDirectories, directories, most)
+
     def _look(self, look: Callable[..., Any], directories: Sequence[str], most: int) -> Mapping[str, Snapshot]:
         if not directories:
             return {}
@@ -128,10 +131,6 @@ class HadoopFiles:
         """
         around = [held for held in self._held if f"{path}/".startswith(f"{names.parent(held)}/")]
         return path.startswith("hdfs:") and bool(around) and self._held[max(around, key=len)] != 0
-
-    def tree(self, top: str) -> Tuple[FileInfo, ...]:
-        found = json.loads(_ask(self._listing.tree, top))
-        return tuple(entry for directory in found for entry in _snapshot(directory, directory["asked"]).entries)
 
     def stat(self, path: str) -> Optional[FileInfo]:
         exact = self._named(path)

@@ -188,8 +188,13 @@ class HiveMetastore:
             databases = self.databases()
             locations: Dict[str, str] = {}
             places: Dict[str, Tuple[str, ...]] = {}
+            characters, of_all = {}, 0
             for database in databases:
                 found = self._read_locations(database)
+                characters[database] = _count_characters(found)
+                of_all += characters[database]
+                if of_all > ports.MOST_OF_ALL_PLACES:
+                    raise self._refuse_all(max(characters, key=lambda name: characters[name]))
                 of_location, paths = _told(found, f"{database}."), found["paths"]
                 locations.update({f"{database}.{table}": location for table, location in of_location.items()})
                 places.update({f"{database}.{table}": _places(table, of_location, paths) for table in {**of_location, **paths}})
@@ -197,6 +202,15 @@ class HiveMetastore:
             # All or nothing: where nothing is known of databases, a table may lie in the directory of any.
             self._roots, self._homes, self._read_at = Roots(locations, places), homes, time.monotonic()
         return self._roots
+
+    def _refuse_all(self, largest: str) -> MetastoreUnavailable:
+        """There is no memory for the places of all tables. One database may have most of them, and is not the last one that was read."""
+        why = (
+            "where all tables are is not known, and any of them may share a directory with another table: names and locations have more "
+            f"than {ports.MOST_OF_ALL_PLACES} characters, most of them in the database {largest}; have those that nobody needs dropped"
+        )
+        self._refused = why, time.monotonic()
+        return MetastoreUnavailable(why)
 
     def _read_locations(self, database: str) -> Any:
         """Raises MetastoreUnavailable if the metastore answers, and tells nothing of this database: any other's directory may hold its
@@ -214,6 +228,12 @@ class HiveMetastore:
                 self.databases()
                 self._refused = why, time.monotonic()
             raise MetastoreUnavailable(why) from error
+
+
+def _count_characters(found: Mapping[str, Any]) -> int:
+    """Of the names and places of a database's tables."""
+    located = sum(len(table) + len(location) for table, location in found["locations"].items())
+    return located + sum(len(table) + sum(map(len, paths)) for table, paths in found["paths"].items())
 
 
 def _told(found: Mapping[str, Dict[str, str]], database: str = "") -> Mapping[str, str]:

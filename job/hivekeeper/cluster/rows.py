@@ -125,32 +125,35 @@ class SparkRows:
             answers = self.physical.digest(files, check_claims, format, [bare_values.get(key, 0) for key in keys])
             return {key: _content([answer]) for key, answer in zip(keys, answers)}
 
-    def _ends(self, format: str) -> Any:
-        return self.gateway.helper(f"concat.{'Parquet' if format == PARQUET else 'Orc'}Ends", self.gateway.hadoop_conf)
+    @cached_property
+    def _ends(self) -> Mapping[str, Any]:
+        """By format. They count what took all memory, so one of each serves all calls."""
+        helpers = {PARQUET: "concat.ParquetEnds", ORC: "concat.OrcEnds"}
+        return {format: self.gateway.helper(name, self.gateway.hadoop_conf) for format, name in helpers.items()}
 
     def write_ends(self, format: str, wanted: Mapping[Key, Ends]) -> Mapping[Key, str]:
         targets = [(ends.without_rows, ends.own, ends.alone) for ends in wanted.values()]
         exact = [[self._exact(target) if target else "" for target in some] for some in targets]
         asked = [[as_asked(ends.file), *some] for ends, some in zip(wanted.values(), exact)]
         with _rows_errors():
-            return _failed(wanted, json.loads(self._ends(format).write(json.dumps(asked))))
+            return _failed(wanted, json.loads(self._ends[format].write(json.dumps(asked))))
 
     def find_unlike(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, str]:
         asked = [list(map(as_asked, files)) for files in sets.values()]
         with _rows_errors():
-            return _failed(sets, json.loads(self._ends(format).findUnlike(json.dumps(asked))))
+            return _failed(sets, json.loads(self._ends[format].findUnlike(json.dumps(asked))))
 
     def write_restored(self, format: str, file: FileInfo, begin: int, lengths: Sequence[int], target: str) -> None:
         with _rows_errors():
-            self._ends(format).restore(file.path, file.file_id, begin, json.dumps(list(lengths)), self._exact(target))
+            self._ends[format].restore(file.path, file.file_id, begin, json.dumps(list(lengths)), self._exact(target))
 
     def find_starts(self, format: str, file: FileInfo, offsets: Sequence[int]) -> Tuple[int, ...]:
         with _rows_errors():
-            return tuple(json.loads(self._ends(format).starts(file.path, json.dumps(list(offsets)))))
+            return tuple(json.loads(self._ends[format].starts(file.path, json.dumps(list(offsets)))))
 
     def ends_like_whole(self, format: str, file: FileInfo, length: int) -> bool:
         with _rows_errors():
-            return bool(self._ends(format).endsLikeWhole(file.path, file.length, length))
+            return bool(self._ends[format].endsLikeWhole(file.path, file.length, length))
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         with _rows_errors():

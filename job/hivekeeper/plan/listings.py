@@ -24,6 +24,9 @@ _FOREIGN = frozenset([*FOREIGN_LOGS, "data", ".hoodie_partition_metadata", "_orc
 # Of hidden entries above one unit, which are listed before each swap. A healthy table has a handful, or a few in each directory.
 MOST_HIDDEN = 10_000
 
+# Of hidden directories in the directory around a table, where a control directory may lie beside it.
+MOST_BESIDE = 200_000
+
 # Of a unit's markers. A swap makes each again beside the output, one call after the other.
 MOST_MARKERS = 100
 

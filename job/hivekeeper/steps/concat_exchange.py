@@ -142,7 +142,8 @@ class ConcatExchange:
                 joined.require_joined(own)
                 back.copy_out(own)
                 self._make_room()
-                self._take(own.path, "file")
+                with self.run.files.anchored({self.unit.live: joined.require_in_place()}):
+                    self._take(own.path, "file")
             taken = joined.find_taken()
             # Not if that is T without the sources, which came to the place of its substitute just now.
             if joined.has_joined(taken):
@@ -208,7 +209,7 @@ class ConcatExchange:
         if self.certificate is None or (not self._is_withdrawn() and joined.has_sources(joined.find_own())):
             joined.require_not_moved()
             return
-        joined.require_not_joined()
+        self._require_not_joined()
         if joined.join.beside:
             # Before T, which tells a recovery that there is something to give up.
             self._take_unchanged(joined.join.beside, "beside", joined.made.beside_id, length_of(joined.made.beside))
@@ -217,6 +218,17 @@ class ConcatExchange:
         self._return_strange()
         joined.require_not_moved()
         self.run.files.delete_tree(joined.ready)
+
+    def _require_not_joined(self) -> None:
+        """Also in the directory whose files were to be joined, wherever it is by now: T may have come back to it after its substitute."""
+        joined, own = self.joined, None
+        joined.require_not_joined()
+        with self._elsewhere():
+            own = joined.find_own()
+        if own is not None:
+            # Not where it may not be listed: T could be taken there all the same.
+            with self.run.files.anchored({self.unit.live: joined.made.directory_id}):
+                joined.require_not_joined()
 
     def _take_unchanged(self, name: str, part: str, file_id: int, length: int) -> bool:
         """Take a file out of live unless somebody has written to it; whether it was there, and not another one in its place."""
@@ -231,8 +243,9 @@ class ConcatExchange:
                     self._take(found.path, part)
             return True
 
-        if take():
-            return True
+        with self._in_one_directory():
+            if take():
+                return True
         with self._elsewhere():
             return take()
         return False
@@ -245,13 +258,27 @@ class ConcatExchange:
         path = joined.in_live(joined.join.tail)
         # What comes to the tail's place after that was taken stays.
         with suppress(TargetExists):
-            if self._take(joined.in_live(joined.join.tail), "tail") and joined.is_aside():
+            with self._in_one_directory() as directory_id:
+                found = self.run.files.stat(path)
+                is_own = found is not None and found.file_id == joined.made.tail_id
+                is_taken = (is_own or joined.is_directory(directory_id)) and self._take(path, "tail")
+            if is_taken and joined.is_aside():
                 return True
             with self._elsewhere():
                 found = self.run.files.stat(path)
                 if found is not None and found.file_id == joined.made.tail_id and not joined.has_joined(joined.find_own()):
                     return self._take(path, "tail") and joined.is_aside()
         return False
+
+    @contextmanager
+    def _in_one_directory(self) -> Iterator[int]:
+        """While it lasts, live's path leads to what is there now, whose id it gives: what is looked at is taken out of it, or nothing.
+        Another table's directory may come to the path, with files of the same names: one command joins those of both.
+        """
+        live = self.run.files.stat(self.unit.live)
+        directory_id = live.file_id if live is not None else 0
+        with self.run.files.anchored({self.unit.live: directory_id}) if directory_id else nullcontext():
+            yield directory_id
 
     @contextmanager
     def _elsewhere(self) -> Iterator[None]:

@@ -97,6 +97,10 @@ class JoinedUnit:
             raise FilesUnavailable(f"{self.unit.live}: its directory was moved")
         return directory_id
 
+    def is_directory(self, directory_id: int) -> bool:
+        """Whether it is the one whose files are joined."""
+        return directory_id == self._directory_id
+
     def find_strayed(self) -> Optional[JoinedUnit]:
         """The same unit where the file is that has what was joined, if nothing may be changed there, because that is no partition's place
         in the table; or live itself, if the file has another name there.

@@ -19,6 +19,7 @@ from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
+from hivekeeper.plan import listings
 from hivekeeper.ports import Cluster, NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
@@ -36,9 +37,6 @@ Placed = Sequence[Tuple[str, str]]
 
 # By creation time the tables that records are about: the name, and digests of what is known of the columns.
 Recorded = Mapping[int, Sequence[Tuple[str, FrozenSet[bytes]]]]
-
-# Of hidden entries in the directory around an unpartitioned table. Each such table there has a control directory.
-MOST_BESIDE = 200_000
 
 
 @dataclass
@@ -73,7 +71,7 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str],
     homeless = _find_orphans(cluster, table.database, names.parent(table.location), believed)
     if homeless is None:
         raise Refused(
-            f"{table.full_name}: there are more than {MOST_BESIDE} hidden files or directories beside its directory",
+            f"{table.full_name}: there are more than {listings.MOST_BESIDE} hidden directories beside its directory",
             code=Code.TOO_MANY_HIDDEN,
             next="find out who makes them, and remove them",
         )
@@ -112,7 +110,7 @@ def _follows_its_name(table: Table) -> bool:
 
 
 def _find_orphans(cluster: Cluster, database: str, beside: str, believed: FrozenSet[str]) -> Optional[List[str]]:
-    """The control directories of these owners in a directory that belong to no table; None if it holds too many hidden entries to look for
+    """The control directories of these owners in a directory that belong to no table; None if it holds too many hidden ones to look for
     them. `database`: in which a table may have been renamed since the places of all tables were read.
     """
     known = cluster.memory.of(Strays)
@@ -136,11 +134,11 @@ def _list_controls(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> O
     """The control directories of these owners, each with the tables that lie at or below its home. Those of others, of which anybody may
     make a hundred thousand in each directory with a table of theirs, are not kept.
     """
-    hidden = cluster.files.look_hidden([beside], MOST_BESIDE + 1)[beside].entries
-    if len(hidden) > MOST_BESIDE:
+    hidden = cluster.files.look_hidden_directories([beside], listings.MOST_BESIDE + 1)[beside].entries
+    if len(hidden) > listings.MOST_BESIDE:
         return None
     prefix = f"{names.CONTROL}-"
-    own = [entry for entry in hidden if entry.is_dir and entry.name.startswith(prefix) and entry.owner in believed]
+    own = [entry for entry in hidden if entry.name.startswith(prefix) and entry.owner in believed]
     placed = _placed_tables(cluster) if own else []
     if any(_is_at(placed, above) for above in names.with_above(beside)):
         # All names here are taken.

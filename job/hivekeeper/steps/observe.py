@@ -37,6 +37,8 @@ LOOK_AT_FIRST, LOOK_AT_ONCE, ENTRIES_AT_ONCE = 100, 2000, 50_000
 # Entries in answers that were too large to be kept, above those that were kept: a large directory may be renamed from one to the next of
 # those that are listed. From there on no call is for more directories than the one before.
 MOST_DISCARDED = 2_000_000
+# About what a call costs: so many more may be discarded for each directory, since in small calls each is one of its own.
+ENTRIES_OF_CALL = 100
 # Tables in or around a directory, most of which has none or a few backup tables of its own.
 TOUCHING_AT_ONCE = 100
 # Of the tables in the directory of another one that are looked at before it is refused.
@@ -431,7 +433,7 @@ def look_in_portions(
         entries += _count(found)
         if entries > most:
             raise TooManyEntries
-        may_grow = discarded <= entries + MOST_DISCARDED
+        may_grow = discarded <= entries + MOST_DISCARDED + ENTRIES_OF_CALL * start
         at_once = max(1, min(LOOK_AT_ONCE if may_grow else len(some), ENTRIES_AT_ONCE * start // max(1, entries)))
     return seen
 

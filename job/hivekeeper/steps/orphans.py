@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 # Entries of all directories that hold tables of a database. What has more is not looked through.
 MOST_LISTED = 200_000
-# Of hidden entries in a directory that may have been a table's.
+# Of hidden directories in a directory that may have been a table's.
 MOST_HIDDEN_INSIDE = 1000
 # Of unread leftovers: those told for one database, and for all of a command, which holds them to its end.
 MOST_UNREAD = 1000
@@ -179,11 +179,12 @@ def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[FileInfo]:
 
     def look(some: Sequence[str]) -> Union[Mapping[str, Snapshot], TooLarge]:
         nonlocal left
-        seen = cluster.files.look_hidden(some, MOST_HIDDEN_INSIDE + 1)
+        seen = cluster.files.look_hidden_directories(some, MOST_HIDDEN_INSIDE + 1)
         if sum(len(snapshot.entries) for snapshot in seen.values()) > MOST_HIDDEN_INSIDE:
             if len(some) > 1:
                 return TooLarge(seen)
-            log.warning("step=find-orphans reason=%r", f"{some[0]} is left out: more than {MOST_HIDDEN_INSIDE} hidden entries are in it")
+            why = f"{some[0]} is left out: more than {MOST_HIDDEN_INSIDE} hidden directories are in it"
+            log.warning("step=find-orphans reason=%r", why)
             return {}
         for place, snapshot in seen.items():
             # One beside a closed directory is asked about several times.

@@ -13,6 +13,7 @@ from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId
+from hivekeeper.plan import listings
 from hivekeeper.plan.retention import list_backups
 from hivekeeper.ports import Cluster, Files, Lock, TargetExists
 from hivekeeper.reasons import Code
@@ -20,9 +21,6 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.history import History
 
 log = logging.getLogger(__name__)
-
-# Of hidden entries beside a control directory.
-MOST_BESIDE = 200_000
 
 
 @dataclass(frozen=True)
@@ -169,15 +167,15 @@ class Removed:
     def _find(self, directory: str) -> Tuple[Dict[str, List[ControlPaths]], int]:
         found: Dict[str, List[ControlPaths]] = {}
         count = 0
-        for entry in self._files.look_hidden([directory], MOST_BESIDE)[directory].entries:
-            of_table = ControlPaths.of_removed(entry.path) if entry.is_dir else None
+        for entry in self._files.look_hidden_directories([directory], listings.MOST_BESIDE)[directory].entries:
+            of_table = ControlPaths.of_removed(entry.path)
             if of_table is not None:
                 found.setdefault(of_table.top, []).append(ControlPaths(entry.path))
                 count += 1
         return found, count
 
     def _keep(self, directory: str, found: Dict[str, List[ControlPaths]], count: int) -> None:
-        if self._count + count > MOST_BESIDE:
+        if self._count + count > listings.MOST_BESIDE:
             self._known.clear()
             self._count = 0
         self._known[directory] = found

@@ -25,6 +25,9 @@ OPENS = [
     "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
 ]
 
+# A server of these tests lives for minutes: HotSpot's second compiler costs more time than it saves.
+NO_SECOND_COMPILER = "-XX:TieredStopAtLevel=1"
+
 # Keys of encryption zones: the one that etl may use, and one that no user of these tests may use.
 ZONE_KEY, CLOSED_KEY = "zone-key", "closed-key"
 
@@ -83,7 +86,8 @@ def write_xml(file: Path, properties: Mapping[str, object]) -> None:
 
 
 def java_options(layout: Layout, heap: str) -> List[str]:
-    return [f"-Xmx{heap}", "-XX:+UseSerialGC", *OPENS, f"-Djava.security.krb5.conf={layout.krb5_conf}", "-Djava.net.preferIPv4Stack=true"]
+    fixed = ["-XX:+UseSerialGC", *OPENS, f"-Djava.security.krb5.conf={layout.krb5_conf}", "-Djava.net.preferIPv4Stack=true"]
+    return [f"-Xmx{heap}", *([] if layout.bench else [NO_SECOND_COMPILER]), *fixed]
 
 
 def class_path(layout: Layout) -> str:
@@ -251,6 +255,8 @@ def _yarn(layout: Layout) -> Dict[str, object]:
         # What a real node has anyway: its own address, and /etc/krb5.conf.
         "yarn.nodemanager.env-whitelist": "JAVA_HOME," + ",".join(_node_environment(layout)),
         "yarn.resourcemanager.am.max-attempts": 2,
+        # A container starts and ends with a heartbeat of its node: by default there is one each second.
+        "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 200,
         "yarn.acl.enable": "true",
     }
     if layout.secure:
@@ -261,8 +267,13 @@ def _yarn(layout: Layout) -> Dict[str, object]:
 
 
 def _node_environment(layout: Layout) -> Dict[str, str]:
-    krb5 = {"KRB5_CONFIG": str(layout.krb5_conf), "JDK_JAVA_OPTIONS": f"-Djava.security.krb5.conf={layout.krb5_conf}"}
-    return {"SPARK_LOCAL_IP": "127.0.0.1", **(krb5 if layout.secure else {})}
+    """That of containers, too: their executors get the same options."""
+    options = [] if layout.bench else [NO_SECOND_COMPILER]
+    environment = {"SPARK_LOCAL_IP": "127.0.0.1"}
+    if layout.secure:
+        environment["KRB5_CONFIG"] = str(layout.krb5_conf)
+        options.append(f"-Djava.security.krb5.conf={layout.krb5_conf}")
+    return {**environment, **({"JDK_JAVA_OPTIONS": " ".join(options)} if options else {})}
 
 
 def _queues() -> Dict[str, object]:

@@ -16,6 +16,8 @@ ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("parquet-mr.v1-lz4_raw", "parquet-mr.v2-lz4_raw"), bad.UNREADABLE),
         **dict.fromkeys(("pyarrow.byte-stream-split", "parquet-mr.byte-stream-split"), bad.UNFIT),
         **dict.fromkeys(("duckdb.version-2", "duckdb.version-2-simple"), bad.UNFIT),
+        # Its decompressor of LZO may crash the JVM (aircompressor before 0.27).
+        **dict.fromkeys(("spark.orc-codec-lzo", "orc.codec-lzo"), bad.UNREADABLE),
     },
     # parquet-mr 1.15 reads integers that are encoded as BYTE_STREAM_SPLIT, too.
     "4.0": {"pyarrow.byte-stream-split-of-integers": COMPACTED},

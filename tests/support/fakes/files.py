@@ -401,6 +401,11 @@ class FakeFiles:
         """Where a directory is by now that was in one with a lock of ours; for the rows fake."""
         return self._exact(self.qualify(path))
 
+    def tree(self, top: str) -> Tuple[FileInfo, ...]:
+        """Everything below a directory, for a test's assertion and the rows fake."""
+        self._require_alive()
+        return tuple(info(path, node) for path, node in self.namespace.walk(self.qualify(top)))
+
     # ---- ports.Files
 
     def qualify(self, path: str) -> str:
@@ -417,12 +422,12 @@ class FakeFiles:
 
     def look_hidden(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
         seen = self.look(directories)
-        hidden = {path: tuple(entry for entry in one.entries if names.is_listed_above_units(entry.name)) for path, one in seen.items()}
-        return _end_at(most, {path: dataclasses.replace(one, entries=hidden[path]) for path, one in seen.items()})
+        return _end_at(most, {path: _only(one, _is_hidden) for path, one in seen.items()})
 
-    def tree(self, top: str) -> Tuple[FileInfo, ...]:
+    def look_hidden_directories(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
         self._require_alive()
-        return tuple(info(path, node) for path, node in self.namespace.walk(self.qualify(top)))
+        seen = {directory: self._snapshot(self.qualify(directory)) for directory in directories}
+        return _end_at(most, {path: _only(one, lambda entry: entry.is_dir and _is_hidden(entry)) for path, one in seen.items()})
 
     def stat(self, path: str) -> Optional[FileInfo]:
         self._require_alive()
@@ -1010,6 +1015,14 @@ def _end_at(most: int, seen: Mapping[str, Snapshot]) -> Mapping[str, Snapshot]:
         ended[path] = one if len(one.entries) <= most else dataclasses.replace(one, entries=one.entries[:most])
         most -= len(ended[path].entries)
     return ended
+
+
+def _is_hidden(entry: FileInfo) -> bool:
+    return names.is_listed_above_units(entry.name)
+
+
+def _only(seen: Snapshot, is_wanted: Callable[[FileInfo], bool]) -> Snapshot:
+    return dataclasses.replace(seen, entries=tuple(filter(is_wanted, seen.entries)))
 
 
 def info(path: str, node: Node) -> FileInfo:

@@ -59,7 +59,7 @@ def figures(result):
 def test_the_figures_are_those_of_a_listing_and_no_directory_is_listed(world, tmp_path, monkeypatch):
     path = write_image(world, tmp_path / "image.tsv")
     listed = analyze(a_context(world.cluster, Selection(databases=("sales",)), RUN))
-    for method in ("look", "look_hidden", "tree", "stat", "attributes", "ties"):
+    for method in ("look", "look_hidden", "look_hidden_directories", "stat", "attributes", "ties"):
         monkeypatch.setattr(FakeFiles, method, None)
     seen = run(world, path, databases=("sales",))
     assert figures(seen) == figures(listed)

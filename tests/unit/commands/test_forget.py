@@ -22,6 +22,7 @@ from support.contexts import a_context
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
 from support.leftovers import SHAPES
+from support.listings import listen
 from support.world import World
 
 
@@ -313,11 +314,10 @@ def test_the_directory_around_many_tables_is_listed_once():
         desk = Desk(world, f"sales.{name}")
         desk.compact()
         desk.cleanup()
-    listed, look_hidden = [], world.files.look_hidden
-    world.files.look_hidden = lambda places, *most: listed.extend(places) or look_hidden(places, *most)
+    listed, looked_at = listen(world.files, "look_hidden_directories"), listen(world.files, "look", "look_hidden")
     result = forget(a_context(world.cluster, Selection(databases=("sales",)), "20260901t020304z-0000"))
     assert all(table.forgotten for table in result.tables)
-    assert listed == ["hdfs://nn/warehouse/sales"]
+    assert (listed, looked_at.count("hdfs://nn/warehouse/sales")) == (["hdfs://nn/warehouse/sales"], 0)
 
 
 # ---- killed
@@ -470,7 +470,7 @@ def test_a_run_that_joined_files_while_a_forget_had_lost_the_lock_keeps_its_log(
 @pytest.mark.parametrize("by", [["dt"], []], ids=["inside", "beside"])
 def test_what_lies_beside_the_tables_is_not_kept_of_all_of_them(monkeypatch, by):
     """Whoever may write to a table can put two hundred thousand names there."""
-    monkeypatch.setattr(removal, "MOST_BESIDE", 40)
+    monkeypatch.setattr("hivekeeper.plan.listings.MOST_BESIDE", 40)
     world, kept, find = World(), [], removal.Removed.of
     for number in range(10):
         table = a_table(by, name=f"t{number}", location=f"hdfs://nn/home{number}/t", create_time=number + 1)
@@ -492,14 +492,13 @@ def test_what_lies_beside_the_tables_is_not_kept_of_all_of_them(monkeypatch, by)
 
 def test_a_directory_of_many_tables_is_listed_and_gone_through_once(monkeypatch):
     """Also with tables between them that have their control directories inside."""
-    world, looked, judged, home = World(), [], [], "hdfs://nn/warehouse/sales.db"
+    world, judged, home = World(), [], "hdfs://nn/warehouse/sales.db"
     for number in range(20):
         by = ["dt"] if number % 2 else []
         world.add_table(a_table(by, name=f"t{number:02}", location=f"{home}/t{number:02}"), {"dt=1" if by else "": [1000]})
     for number in range(100):
         world.files.writer.make_directory(f"{home}/.hivekeeper.removed-20260101t000000z-0000-x{number}")
-    look_hidden, of_removed = type(world.files).look_hidden, ControlPaths.of_removed
-    monkeypatch.setattr(type(world.files), "look_hidden", lambda self, some, *more: looked.extend(some) or look_hidden(self, some, *more))
+    of_removed, looked = ControlPaths.of_removed, listen(world.files, "look_hidden_directories")
     monkeypatch.setattr(ControlPaths, "of_removed", lambda path: judged.append(path) or of_removed(path))
     forget(a_context(world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000"))
     assert (looked.count(home), len(judged)) == (1, 100)

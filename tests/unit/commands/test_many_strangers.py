@@ -76,7 +76,7 @@ def test_what_is_hidden_in_directories_beside_a_table_is_not_kept(monkeypatch):
     make_directories(world, [f"{HOME}/d{number}/.h{hidden}" for number in range(20) for hidden in range(30)])
     make_directories(world, [f"{HOME}/full/.h{hidden}" for hidden in range(40)])
     make_directories(world, [f"{HOME}/d7/.hivekeeper.removed-{RUN}"])
-    told = listen(monkeypatch, world.files, "look_hidden", lambda seen: sum(len(one.entries) for one in seen.values()))
+    told = listen(monkeypatch, world.files, "look_hidden_directories", lambda seen: sum(len(one.entries) for one in seen.values()))
     result = show_orphans(a_context(world.cluster, Selection(databases=("sales",)), RUN))
     assert max(told) <= 36
     found = [orphan.place for table in result.tables for orphan in table.orphans or ()]

@@ -30,6 +30,7 @@ from support.counting import ASK_NO_SERVER
 from support.desk import Desk, outcomes
 from support.fakes.metastore import FakeMetastore
 from support.fakes.rows import FakeRows
+from support.listings import listen
 from support.world import World
 
 TABLES = 200
@@ -351,14 +352,15 @@ def test_all_partitions_are_read_once_by_a_command_that_finds_nothing_to_do_and_
     assert calls["partitions"] == 1
 
 
-def test_what_lies_beside_the_tables_of_a_database_is_listed_once():
+def test_what_lies_beside_the_tables_of_a_database_is_listed_once_and_no_file_is_looked_at():
+    """The first one may have blocks of a byte by the million, and whoever asks which files are open is told of them all."""
     world = World()
-    for number in range(20):
+    for number in range(50):
         world.add_table(a_table(kind="MANAGED_TABLE", name=name_of(number)), {"": [1000] * 3})
-    listed, look_hidden = [], world.files.look_hidden
-    world.files.look_hidden = lambda places, *most: listed.extend(places) or look_hidden(places, *most)
+    listed, looked_at = listen(world.files, "look_hidden_directories"), listen(world.files, "look", "look_hidden")
     assert compact(world).code is Exit.DONE
-    assert listed.count(names.parent(a_table().location)) == 1
+    beside = names.parent(a_table().location)
+    assert (listed.count(beside), looked_at.count(beside)) == (1, 0)
 
 
 # The calls that a command makes for each partition, besides `qualify`, which asks no server.

@@ -560,10 +560,10 @@ def test_records_beside_are_those_of_a_table_at_or_below_their_home_or_around_al
 @pytest.mark.parametrize("command", [Desk.compact, Desk.recover, Desk.rollback, Desk.verify, Desk.cleanup, Desk.backup])
 def test_a_table_beside_too_many_hidden_directories_is_refused(command, monkeypatch):
     """Whether one of them is its own, under its former name, would take all memory to find out."""
-    monkeypatch.setattr("hivekeeper.steps.left_behind.MOST_BESIDE", 20)
+    monkeypatch.setattr("hivekeeper.plan.listings.MOST_BESIDE", 20)
     desk = make_desk("MANAGED_TABLE", columns=())
     make_directories_beside(desk, 20)
-    before, told, look_hidden = desk.world.picture(), [], desk.world.files.look_hidden
+    before, told, look_hidden = desk.world.picture(), [], desk.world.files.look_hidden_directories
 
     def tell(places, *most):
         seen = look_hidden(places, *most)
@@ -572,7 +572,7 @@ def test_a_table_beside_too_many_hidden_directories_is_refused(command, monkeypa
 
     assert desk.recover().code is Exit.DONE
     make_directories_beside(desk, 50)
-    monkeypatch.setattr(desk.world.files, "look_hidden", tell)
+    monkeypatch.setattr(desk.world.files, "look_hidden_directories", tell)
     result = command(desk)
     assert (result.code, result.tables[0].problem.code) == (Exit.REFUSED, Code.TOO_MANY_HIDDEN)
     assert desk.world.picture() == before

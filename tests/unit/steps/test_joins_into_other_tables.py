@@ -285,3 +285,36 @@ def test_a_run_ends_where_nothing_may_be_renamed_out_of_a_directory_that_was_mov
     assert outcomes(compact(desk)) == {"dt=1": "overwritten"}
     assert desk.recover().code is Exit.DONE
     assert desk.run_directories() == []
+
+
+def give_theirs_the_same(desk):
+    """The same command has joined files of the same names in the other table, so its new file has the same name, too."""
+    name = joined_name(desk)
+    desk.world.files.writer.add(f"{THEIRS}/{name}", DataFile(("joined payments",)), 5000)
+    return name
+
+
+@pytest.mark.parametrize("is_unchanged", [False, True])
+def test_a_joined_file_of_the_same_name_is_not_taken_out_of_the_other_directory(desk, is_unchanged, monkeypatch):
+    """By a put-back, or where what has joined nothing is given up."""
+    exchange, found = Exchange(desk, monkeypatch), []
+
+    def forth():
+        found.append(give_theirs_the_same(desk))
+        exchange.forth()
+
+    if is_unchanged:
+        desk.kill_before(CONCAT, lambda: compact(desk))
+        at(desk, TAKE, forth)
+        desk.recover()
+    else:
+        replace_then(desk, forth, TAKE)
+        compact(desk)
+    desk.world.files.before_step = None
+    assert found
+    exchange.back()
+    theirs = {names.base(path): content.rows for path, content in desk.world.files.contents(THEIRS).items()}
+    assert theirs.get(found[0]) == ("joined payments",)
+    desk.recover()
+    assert desk.recover().tables[0].problem is None
+    assert rows(desk) == (ALL if is_unchanged else REPLACED)

@@ -78,8 +78,27 @@ def test_large_directories_among_many_are_listed_a_few_times():
     directories = ManyDirectories(range(37, 10_000, 500))
     seen = observe.look_at(directories.look, directories.places, 3_000_000)
     assert sum(len(snapshot.entries) for snapshot in seen.values()) == 20 * 100_000 + 9_980 * 10
-    assert directories.listed < 3.1 * 20 * 100_000
+    assert directories.listed < 3.2 * 20 * 100_000
     assert directories.calls < 1_000
+
+
+def test_stretches_of_larger_directories_do_not_keep_all_later_calls_small():
+    sizes = {f"dt={number:06}": 900 if number % 2000 < 120 else 0 for number in range(200_000)}
+    calls = 0
+
+    def look(places, most):
+        nonlocal calls
+        calls += 1
+        seen = {}
+        for place in places:
+            seen[place] = Snapshot(True, 1, 0, range(min(most, sizes[place])))
+            most -= len(seen[place].entries)
+        return seen
+
+    seen = observe.look_at(look, list(sizes))
+    assert [len(snapshot.entries) for snapshot in seen.values()] == list(sizes.values())
+    # By 50,000 entries and 2,000 directories at once it were 316.
+    assert calls < 1_000
 
 
 def test_a_closed_directory_does_not_make_all_others_be_listed_again():

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
+from hivekeeper.steps.joined_unit import JoinedUnit
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import (
@@ -308,6 +309,28 @@ def test_a_file_that_was_joined_in_place_of_the_joined_one_is_found_when_that_on
         exchange_names()
     else:
         at(desk, [when], exchange_names)
+    settle(desk)
+    assert {"strange", "for the tail", *ALL} <= seen(desk)
+
+
+def test_a_join_of_other_files_is_not_given_up_where_their_directory_is_out_of_the_table(desk, monkeypatch):
+    """The joined file and its tail come back to their names just after what has the sources was found."""
+    tail, file = join_both_others(desk)
+    away, find, waiting = "hdfs://nn/warehouse/away", JoinedUnit.find_strayed, [tail]
+    desk.world.files.writer.rename_into(desk.live("dt=1"), away)
+
+    def find_then_exchange(joined):
+        found = find(joined)
+        if waiting:
+            waiting.clear()
+            for before, after in ((".tail", tail), (file, "other.parquet"), (".file", file)):
+                desk.world.files.writer.rename_into(f"{away}/{before}", f"{away}/{after}")
+        return found
+
+    monkeypatch.setattr(JoinedUnit, "find_strayed", find_then_exchange)
+    desk.recover()
+    assert not waiting
+    desk.world.files.writer.rename_into(away, desk.live("dt=1"))
     settle(desk)
     assert {"strange", "for the tail", *ALL} <= seen(desk)
 

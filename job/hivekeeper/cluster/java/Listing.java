@@ -5,14 +5,11 @@ import java.io.IOException;
 import java.nio.file.NoSuchFileException;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.RemoteIterator;
-import org.apache.hadoop.hdfs.DFSClient;
-import org.apache.hadoop.hdfs.protocol.DirectoryListing;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 
 /** Lists any number of directories in one call. Changes nothing. */
@@ -21,9 +18,34 @@ public class Listing {
   private static final int LONGEST_NAME = 255;
 
   private final Configuration conf;
+  private final HdfsListing ofHdfs;
 
   public Listing(Configuration conf) {
     this.conf = conf;
+    this.ofHdfs = new HdfsListing(conf);
+  }
+
+  /** Which entries of a directory are listed. */
+  private static class Kind implements HdfsListing.Names {
+    static final Kind ALL = new Kind(false, false);
+    static final Kind HIDDEN = new Kind(true, false);
+    static final Kind HIDDEN_DIRECTORIES = new Kind(true, true);
+
+    final boolean hiddenOnly;
+    final boolean directoriesOnly;
+
+    private Kind(boolean hiddenOnly, boolean directoriesOnly) {
+      this.hiddenOnly = hiddenOnly;
+      this.directoriesOnly = directoriesOnly;
+    }
+
+    public boolean isWanted(String name) {
+      return !hiddenOnly || (!name.isEmpty() && "._+-".indexOf(name.charAt(0)) >= 0);
+    }
+
+    boolean holds(FileEntry entry) {
+      return isWanted(entry.name) && (entry.isDir || !directoriesOnly);
+    }
   }
 
   /** One directory at one moment; a missing one has only `asked`, the path as the caller spelled it. */
@@ -42,45 +64,26 @@ public class Listing {
    * their ids.
    */
   public String look(String directories, int most, boolean byId) throws Exception {
-    return lookAtAll(directories, most, byId, false);
+    return lookAtAll(directories, most, byId, Kind.ALL);
   }
 
   /** Like look(), but returns only entries for which names.is_listed_above_units is true. */
   public String lookHidden(String directories, int most, boolean byId) throws Exception {
-    return lookAtAll(directories, most, byId, true);
+    return lookAtAll(directories, most, byId, Kind.HIDDEN);
   }
 
-  private String lookAtAll(String directories, int most, final boolean byId, final boolean hiddenOnly) throws Exception {
+  /** Like lookHidden(), but returns only directories, and reads no blocks. */
+  public String lookHiddenDirectories(String directories, int most, boolean byId) throws Exception {
+    return lookAtAll(directories, most, byId, Kind.HIDDEN_DIRECTORIES);
+  }
+
+  private String lookAtAll(String directories, int most, final boolean byId, final Kind kind) throws Exception {
     final AtomicInteger left = new AtomicInteger(most);
     return Json.write(WorkerPool.map(Json.readStrings(directories), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
-        return snapshot((String) directory, byId, hiddenOnly, left);
+        return snapshot((String) directory, byId, kind, left);
       }
     }));
-  }
-
-  /** Like look(), for all directories from top downwards, parents first. */
-  public String tree(String top) throws Exception {
-    WorkerPool.Task look = new WorkerPool.Task() {
-      public Object of(Object directory) throws Exception {
-        return snapshot((String) directory, false, false, new AtomicInteger(Integer.MAX_VALUE));
-      }
-    };
-    List<Object> found = new ArrayList<Object>();
-    List<String> level = Collections.singletonList(top);
-    while (!level.isEmpty()) {
-      List<Object> snapshots = WorkerPool.map(level, look);
-      level = new ArrayList<String>();
-      for (Object each : snapshots) {
-        Snapshot snapshot = (Snapshot) each;
-        if (!snapshot.exists) continue;
-        found.add(snapshot);
-        for (FileEntry entry : snapshot.entries) {
-          if (entry.isDir) level.add(snapshot.path + "/" + entry.name);
-        }
-      }
-    }
-    return Json.write(found);
   }
 
   /** {path, entry}; "null" if nothing exists there. */
@@ -107,7 +110,7 @@ public class Listing {
    * Reads the directory's own id and time before its listing: a file added in between is in the listing or changes the time. `byId`: the listing
    * is that of this id, though another directory came to the path meanwhile.
    */
-  private Snapshot snapshot(String text, boolean byId, boolean hiddenOnly, AtomicInteger left) throws IOException {
+  private Snapshot snapshot(String text, boolean byId, Kind kind, AtomicInteger left) throws IOException {
     Snapshot absent = new Snapshot();
     absent.asked = text;
     Place place = Place.of(conf, text);
@@ -122,7 +125,7 @@ public class Listing {
     found.mode = own.mode;
     Place listed = byId ? place.byId(own.fileId) : place;
     try {
-      found.entries = hiddenOnly && place.isHdfs() ? hiddenEntriesOfHdfs(listed, left) : entries(listed, hiddenOnly, left);
+      found.entries = place.isHdfs() ? entriesOfHdfs(listed, byId, kind, left) : entries(listed, kind, left);
     } catch (FileNotFoundException removedMeanwhile) {
       return absent;
     } catch (NoSuchFileException removedMeanwhile) {
@@ -131,17 +134,18 @@ public class Listing {
     return found;
   }
 
-  private List<FileEntry> entries(Place place, boolean hiddenOnly, AtomicInteger left) throws IOException {
+  /** No file system but HDFS tells which files are open. */
+  private static List<FileEntry> entries(Place place, Kind kind, AtomicInteger left) throws IOException {
     List<FileEntry> found = new ArrayList<FileEntry>();
     if (place.isLocal()) {
       for (FileEntry entry : LocalFiles.entries(place)) {
-        if ((!hiddenOnly || isWanted(entry.name)) && !add(entry, found, left)) return found;
+        if (kind.holds(entry) && !add(entry, found, left)) return found;
       }
       return found;
     }
-    for (RemoteIterator<?> statuses = place.fs.listLocatedStatus(place.real); statuses.hasNext();) {
-      FileStatus status = (FileStatus) statuses.next();
-      if ((!hiddenOnly || isWanted(status.getPath().getName())) && !add(FileEntry.of(status), found, left)) return found;
+    for (RemoteIterator<?> statuses = place.fs.listStatusIterator(place.real); statuses.hasNext();) {
+      FileEntry entry = FileEntry.of((FileStatus) statuses.next());
+      if (kind.holds(entry) && !add(entry, found, left)) return found;
     }
     return found;
   }
@@ -154,24 +158,23 @@ public class Listing {
   }
 
   /**
-   * A NameNode lists names in the order of their bytes, which have signs, a limited number per call. All other names are passed over: those
-   * before the plus sign, with a comma, between a dot and an underscore, and after these. A root of ten thousand partitions costs two calls.
-   * Reads the files' blocks too, which show whether a file is open.
+   * A NameNode lists names in the order of their bytes, which have signs, a limited number per call. Where only hidden ones are wanted, all
+   * others are passed over: those before the plus sign, with a comma, between a dot and an underscore, and after these. A root of ten
+   * thousand partitions costs two calls.
    */
-  private List<FileEntry> hiddenEntriesOfHdfs(Place place, AtomicInteger left) throws IOException {
+  private List<FileEntry> entriesOfHdfs(Place place, boolean byId, Kind kind, AtomicInteger left) throws IOException {
     List<FileEntry> found = new ArrayList<FileEntry>();
-    DFSClient client = place.hdfs().getClient();
-    byte[] after = lastOf('*');
-    while (true) {
-      DirectoryListing part = client.listPaths(place.real.toUri().getPath(), after, true);
-      if (part == null) throw new FileNotFoundException(place.path.toString());
-      for (HdfsFileStatus status : part.getPartialListing()) {
-        boolean wanted = isWanted(status.getLocalName());
-        if (wanted && !add(FileEntry.of(status.makeQualified(place.fs.getUri(), place.real)), found, left)) return found;
+    byte[] after = kind.hiddenOnly ? lastOf('*') : HdfsFileStatus.EMPTY_NAME;
+    while (left.get() > 0) {
+      HdfsListing.Part part =
+          kind.directoriesOnly ? HdfsListing.readDirectories(place, after, kind) : ofHdfs.read(place, after, kind, byId);
+      for (FileEntry entry : part.entries) {
+        if (!add(entry, found, left)) return found;
       }
-      if (!part.hasMore() || part.getLastName()[0] > '_') return found;
-      after = nextAfter(part.getLastName());
+      if (!part.hasMore || (kind.hiddenOnly && part.last[0] > '_')) return found;
+      after = kind.hiddenOnly ? nextAfter(part.last) : part.last;
     }
+    return found;
   }
 
   private static byte[] nextAfter(byte[] last) {
@@ -185,9 +188,5 @@ public class Listing {
     Arrays.fill(name, Byte.MAX_VALUE);
     name[0] = (byte) first;
     return name;
-  }
-
-  private static boolean isWanted(String name) {
-    return !name.isEmpty() && "._+-".indexOf(name.charAt(0)) >= 0;
   }
 }

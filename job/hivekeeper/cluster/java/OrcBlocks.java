@@ -1,66 +1,168 @@
 package hivekeeper;
 
+import com.github.luben.zstd.ZstdDecompressCtx;
+import java.io.ByteArrayOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.util.zip.DataFormatException;
 import java.util.zip.Inflater;
+import net.jpountz.lz4.LZ4Factory;
+import org.apache.orc.CompressionCodec;
 import org.apache.orc.CompressionKind;
+import org.apache.orc.impl.OrcCodecPool;
 
-/** Compressed blocks of the end of an ORC file, which are looked at before the library decompresses them. */
-class OrcBlocks {
+/**
+ * Decompresses the blocks of an ORC file. The library's decompressors crash the JVM at some malformed ones (all but that of ZLIB, with
+ * aircompressor before 0.27: CVE-2024-36114), or never come to the end of a block that does not fit into its buffer (ZLIB, with ORC 1.7).
+ */
+public class OrcBlocks {
   private static final int HEADER_BYTES = 3;
   /** A shorter one costs the library as much time: it makes a new decompressor for each. */
   private static final int LEAST_BLOCK = 1 << 10;
+  /** What a section may become when it is decompressed: some in any case, and twice as much as zlib can pack into a byte. */
+  private static final long FREE_BYTES = 1L << 20;
+  private static final long BYTES_PER_BYTE = 2048L;
+  /** The version of aircompressor; null if it is not known. */
+  private static final String VERSION = version();
+  private static final boolean CRASHES = VERSION == null || VERSION.matches("0\\.([01]?\\d|2[0-6])(\\D.*)?");
 
-  private OrcBlocks() {}
+  public final CompressionKind kind;
+  private Inflater inflater;
+  private ZstdDecompressCtx zstd;
+  private CompressionCodec library;
+
+  public OrcBlocks(CompressionKind kind) {
+    this.kind = kind;
+  }
+
+  public void close() {
+    if (inflater != null) inflater.end();
+    if (zstd != null) zstd.close();
+    if (library != null) OrcCodecPool.returnCodec(kind, library);
+    inflater = null;
+    zstd = null;
+    library = null;
+  }
+
+  /** What the library takes as memory for a block, or as much time as that costs. */
+  static long costOf(int size) {
+    return Math.max(size, LEAST_BLOCK);
+  }
+
+  /** Fails for a section (of the end, or a stripe's footer) that the library should not decompress, `size` being the one of its buffers. */
+  static void requireSound(byte[] stored, CompressionKind kind, int size) throws IOException {
+    unpack(stored, kind, size, (ByteArrayOutputStream) null);
+  }
+
+  /** What such a section becomes. */
+  static byte[] unpacked(byte[] stored, CompressionKind kind, int size) throws IOException {
+    if (kind == CompressionKind.NONE) return stored;
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    unpack(stored, kind, size, out);
+    return out.toByteArray();
+  }
 
   /**
-   * Fails for blocks at which some version of the library crashes or never ends, and for more of them than a sound end has. For each block
-   * that follows one which is stored as it is, the library takes a new buffer; in a sound end each but the last fills its buffer.
+   * Fails for more blocks than a sound section has: for each that follows one which is stored as it is, the library takes a new buffer; in a
+   * sound section each but the last fills its buffer. `out` may be null.
    */
-  static void requireSound(byte[] stored, CompressionKind kind, int size) throws IOException {
-    long most = Footer.MOST_BYTES + 2L * stored.length;
+  private static void unpack(byte[] stored, CompressionKind kind, int size, ByteArrayOutputStream out) throws IOException {
+    long mostBuffers = Footer.MOST_BYTES + 2L * stored.length;
+    long most = Math.min(Footer.MOST_BYTES, FREE_BYTES + BYTES_PER_BYTE * stored.length);
     long buffers = 0;
-    byte[] buffer = null;
-    Inflater inflater = new Inflater(true);
+    long found = 0;
+    ByteBuffer buffer = null;
+    OrcBlocks blocks = new OrcBlocks(kind);
     try {
       int next = 0;
       for (int at = 0; at < stored.length; at = next) {
         int header = (int) number(stored, at, HEADER_BYTES, stored.length);
         int begin = at + HEADER_BYTES;
-        if (header >> 1 > stored.length - begin) throw new EOFException("a block of its end does not fit into that");
+        if (header >> 1 > stored.length - begin) throw new EOFException("a compressed block does not fit into its section");
         next = begin + (header >> 1);
-        if ((header & 1) == 1) continue;
-        buffers += Math.max(size, LEAST_BLOCK);
-        if (buffers > most) {
-          throw new IOException("the blocks of its end of " + stored.length + " bytes take more than " + most + " bytes of buffers");
+        boolean isPlain = (header & 1) == 1;
+        if (!isPlain) {
+          buffers += costOf(size);
+          if (buffers > mostBuffers) {
+            throw new IOException("the blocks of a section of " + stored.length + " bytes take more than " + mostBuffers + " bytes of buffers");
+          }
+          if (buffer == null) buffer = ByteBuffer.allocate(size);
+          buffer.clear();
+          blocks.decompress(ByteBuffer.wrap(stored, begin, next - begin), buffer);
         }
-        if (kind == CompressionKind.SNAPPY) requireSnappy(stored, begin, next, size);
-        if (kind != CompressionKind.ZLIB) continue;
-        if (buffer == null) buffer = new byte[size];
-        inflater.reset();
-        inflater.setInput(stored, begin, next - begin);
-        requireFits(inflater, buffer);
+        int length = isPlain ? next - begin : buffer.remaining();
+        found += length;
+        if (found > most) throw new IOException("a section of " + stored.length + " bytes takes more than " + most + " when it is decompressed");
+        if (out != null) out.write(isPlain ? stored : buffer.array(), isPlain ? begin : 0, length);
       }
     } finally {
-      inflater.end();
+      blocks.close();
     }
   }
 
-  /** ORC 1.7 (Spark 3.3) never comes to an end of a block that does not fit into its buffer. */
-  private static void requireFits(Inflater inflater, byte[] buffer) throws IOException {
+  /** As `CompressionCodec`: `in` is a whole block, `out` is flipped. Both have arrays. */
+  void decompress(ByteBuffer in, ByteBuffer out) throws IOException {
     try {
-      int found = 0;
-      for (int got = 1; got > 0; found += got) got = inflater.inflate(buffer, found, buffer.length - found);
+      if (kind == CompressionKind.ZLIB) out.position(out.position() + inflate(in, out));
+      else if (kind == CompressionKind.ZSTD) out.position(out.position() + unpackZstd(in, out));
+      else if (kind == CompressionKind.LZ4) out.position(out.position() + unpackLz4(in, out));
+      else byLibrary(in, out);
     } catch (DataFormatException damaged) {
-      throw new IOException("a block of its end cannot be decompressed", damaged);
+      throw new IOException("a compressed block is malformed", damaged);
+    } catch (RuntimeException damaged) {
+      throw new IOException("a compressed block is malformed, or longer than the " + out.capacity() + " bytes that are claimed", damaged);
     }
-    if (!inflater.finished() && !inflater.needsInput()) throw tooLong(buffer.length);
+    if (kind == CompressionKind.ZLIB || kind == CompressionKind.ZSTD || kind == CompressionKind.LZ4) out.flip();
+    in.position(in.limit());
+  }
+
+  private static int begin(ByteBuffer buffer) {
+    return buffer.arrayOffset() + buffer.position();
+  }
+
+  private int inflate(ByteBuffer in, ByteBuffer out) throws IOException, DataFormatException {
+    if (inflater == null) inflater = new Inflater(true);
+    inflater.reset();
+    inflater.setInput(in.array(), begin(in), in.remaining());
+    int found = 0;
+    for (int got = 1; got > 0; found += got) got = inflater.inflate(out.array(), begin(out) + found, out.remaining() - found);
+    if (!inflater.finished() && !inflater.needsInput()) throw tooLong(out.remaining());
+    return found;
+  }
+
+  private int unpackZstd(ByteBuffer in, ByteBuffer out) {
+    if (zstd == null) zstd = new ZstdDecompressCtx();
+    return zstd.decompressByteArray(out.array(), begin(out), out.remaining(), in.array(), begin(in), in.remaining());
+  }
+
+  /** The decompressor that uses neither native code nor unsafe access. */
+  private static int unpackLz4(ByteBuffer in, ByteBuffer out) {
+    byte[] stored = in.array();
+    return LZ4Factory.safeInstance().safeDecompressor().decompress(stored, begin(in), in.remaining(), out.array(), begin(out), out.remaining());
+  }
+
+  private void byLibrary(ByteBuffer in, ByteBuffer out) throws IOException {
+    if (CRASHES && kind == CompressionKind.SNAPPY) requireSnappy(in.array(), begin(in), begin(in) + in.remaining(), out.remaining());
+    // There is no other decompressor of LZO here, and nothing that looks at its blocks.
+    if (CRASHES && kind == CompressionKind.LZO) {
+      throw new IOException("it is compressed with LZO, at which aircompressor " + VERSION + ", before 0.27, may crash the JVM");
+    }
+    if (library == null) library = OrcCodecPool.getCodec(kind);
+    library.decompress(in, out);
+  }
+
+  private static String version() {
+    try {
+      return Class.forName("io.airlift.compress.lzo.LzoDecompressor").getPackage().getImplementationVersion();
+    } catch (ClassNotFoundException elsewhere) {
+      return null;
+    }
   }
 
   /**
-   * The decompressor of Spark 3.3 (aircompressor 0.21) crashes the JVM where the length of a text overflows. A block is its decompressed
-   * length, then texts and copies of what comes before them (format_description.txt of Snappy).
+   * Where the length of a text overflows, the JVM may crash. A block is its decompressed length, then texts and copies of what comes before
+   * them (format_description.txt of Snappy).
    */
   private static void requireSnappy(byte[] stored, int begin, int end, int size) throws IOException {
     int at = begin;
@@ -78,19 +180,19 @@ class OrcBlocks {
       long back = kind == 1 ? told | (tag & 224) << 3 : told;
       boolean isThere = kind == 0 ? length <= end - at : back > 0 && back <= found;
       found += length;
-      if (!isThere || found > claimed) throw new IOException("a block of its end is malformed");
+      if (!isThere || found > claimed) throw new IOException("a compressed block is malformed");
       if (kind == 0) at += (int) length;
     }
-    if (found != claimed) throw new IOException("a block of its end is malformed");
+    if (found != claimed) throw new IOException("a compressed block is malformed");
   }
 
   private static IOException tooLong(int size) {
-    return new IOException("a block of its end becomes longer than the " + size + " bytes that it claims");
+    return new IOException("a compressed block becomes longer than the " + size + " bytes that are claimed");
   }
 
   /** Of so many bytes, the lowest first. */
   private static long number(byte[] stored, int at, int count, int end) throws IOException {
-    if (count > end - at) throw new EOFException("a block of its end is cut off");
+    if (count > end - at) throw new EOFException("a compressed block is cut off");
     long found = 0;
     for (int i = 0; i < count; i++) found |= (stored[at + i] & 255L) << 8 * i;
     return found;

@@ -2,7 +2,6 @@ package hivekeeper;
 
 import java.io.EOFException;
 import java.io.IOException;
-import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Set;
@@ -10,25 +9,16 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import org.apache.orc.CompressionCodec;
 import org.apache.orc.CompressionKind;
 import org.apache.orc.OrcFile;
 import org.apache.orc.OrcProto;
-import org.apache.orc.Reader;
 import org.apache.orc.StripeInformation;
-import org.apache.orc.impl.BufferChunk;
-import org.apache.orc.impl.InStream;
-import org.apache.orc.impl.OrcCodecPool;
 
 /** Places and sizes that the end of a file and the footers of its stripes claim: the library allocates memory for them before it reads. */
 public class OrcClaims {
   private static final int MOST_POSTSCRIPT = 256;
   /** The header of a compressed block cannot tell a longer one. */
   private static final long MOST_BLOCK = 1L << 23;
-  /** What footer and statistics may become when they are decompressed: some in any case, and twice as much as zlib can pack into a byte. */
-  private static final long FREE_BYTES = 1L << 20;
-  private static final long BYTES_PER_BYTE = 2048L;
-  private static final int BYTES_AT_ONCE = 16 << 10;
 
   private OrcClaims() {}
 
@@ -71,23 +61,29 @@ public class OrcClaims {
   }
 
   /**
-   * The library's reader of a file, which has read the footer then. Fails before for sizes that may take the driver's memory; `withStripes`:
-   * also for those of the stripes' statistics, which the reader has to be asked for.
+   * Reads the footer. Fails before for what may take the memory of the process, its time or its life; `withStripes`: also in the stripes'
+   * statistics, which the reader has to be asked for.
    */
-  public static Reader open(Configuration conf, ListedFile file, boolean withStripes) throws IOException {
-    PartFileSystem fs = PartFileSystem.opened(file.system(conf), file.place(), file.begin, file.length);
-    boolean fits = false;
-    try {
-      requireSmall(fs.opened, file.length, withStripes);
-      fits = true;
-    } finally {
-      if (!fits) fs.opened.close();
-    }
-    // With its length, as listed: without one the library asks the NameNode for each file again.
-    return OrcFile.createReader(file.place(), OrcFile.readerOptions(conf).filesystem(fs).maxLength(file.length));
+  public static OrcInput open(Configuration conf, ListedFile file, boolean withStripes) throws IOException {
+    return open(conf, file.system(conf), file.place(), file.begin, file.length, withStripes);
   }
 
-  private static void requireSmall(FSDataInputStream in, long length, boolean withStripes) throws IOException {
+  /** Of a file that lies in the one at this place from `begin` on. */
+  public static OrcInput open(Configuration conf, FileSystem whole, Path place, long begin, long length, boolean withStripes) throws IOException {
+    PartFileSystem fs = PartFileSystem.opened(whole, place, begin, length);
+    FSDataInputStream in = fs.opened;
+    boolean fits = false;
+    try {
+      requireSound(in, length, withStripes);
+      fits = true;
+    } finally {
+      if (!fits) in.close();
+    }
+    // With its length, as listed: without one the library asks the NameNode for each file again.
+    return new OrcInput(OrcFile.createReader(place, OrcFile.readerOptions(conf).filesystem(fs).maxLength(length)), in);
+  }
+
+  private static void requireSound(FSDataInputStream in, long length, boolean withStripes) throws IOException {
     byte[] last = postscript(in, 0L, length);
     OrcProto.PostScript postscript = OrcProto.PostScript.parseFrom(last);
     sizeOfEnd(postscript, last.length, length);
@@ -96,28 +92,14 @@ public class OrcClaims {
     long block = postscript.getCompressionBlockSize();
     if (block < 0 || block > MOST_BLOCK) throw new IOException("it claims blocks of " + block + " bytes; none has more than " + MOST_BLOCK);
     long footer = length - last.length - 1 - postscript.getFooterLength();
-    requireSmall(in, footer, postscript.getFooterLength(), kind, (int) block);
-    if (withStripes) requireSmall(in, footer - postscript.getMetadataLength(), postscript.getMetadataLength(), kind, (int) block);
+    requireSound(in, footer, postscript.getFooterLength(), kind, (int) block);
+    if (withStripes) requireSound(in, footer - postscript.getMetadataLength(), postscript.getMetadataLength(), kind, (int) block);
   }
 
-  private static void requireSmall(FSDataInputStream in, long begin, long size, CompressionKind kind, int block) throws IOException {
+  private static void requireSound(FSDataInputStream in, long begin, long size, CompressionKind kind, int block) throws IOException {
     byte[] stored = new byte[(int) size];
     in.readFully(begin, stored);
     OrcBlocks.requireSound(stored, kind, block);
-    long most = Math.min(Footer.MOST_BYTES, FREE_BYTES + BYTES_PER_BYTE * stored.length);
-    CompressionCodec codec = OrcCodecPool.getCodec(kind);
-    try {
-      InStream.StreamOptions how = InStream.options().withCodec(codec).withBufferSize(block);
-      InStream unpacked = InStream.create("end", new BufferChunk(ByteBuffer.wrap(stored), 0L), 0L, stored.length, how);
-      byte[] some = new byte[BYTES_AT_ONCE];
-      long found = 0;
-      for (int got = unpacked.read(some, 0, some.length); got >= 0 && found <= most; got = unpacked.read(some, 0, some.length)) {
-        found += got;
-      }
-      if (found > most) throw new IOException("its end of " + stored.length + " bytes takes more than " + most + " when it is decompressed");
-    } finally {
-      OrcCodecPool.returnCodec(kind, codec);
-    }
   }
 
   /** Before its footer is read; `length` is the file's. */

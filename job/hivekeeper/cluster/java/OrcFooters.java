@@ -30,15 +30,16 @@ class OrcFooters {
   private OrcFooters() {}
 
   static void read(Configuration conf, Footer footer) throws Exception {
-    Reader reader = OrcClaims.open(conf, footer.file, false);
+    OrcInput input = OrcClaims.open(conf, footer.file, false);
     try {
-      describe(reader, footer);
+      describe(input, footer);
     } finally {
-      reader.close();
+      input.close();
     }
   }
 
-  private static void describe(Reader reader, Footer footer) throws Exception {
+  private static void describe(OrcInput input, Footer footer) throws Exception {
+    Reader reader = input.reader;
     TypeDescription schema = reader.getSchema();
     requireShallow(schema, 0);
     footer.rows = reader.getNumberOfRows();
@@ -46,7 +47,7 @@ class OrcFooters {
     addRowGroups(reader, footer);
     footer.settled = !reader.getStripes().isEmpty();
     new Columns(footer, reader).add(schema, new ArrayList<String>(), footer.rows);
-    OrcMeaning meaning = new OrcMeaning(reader, false);
+    OrcMeaning meaning = new OrcMeaning(input, false);
     boolean dated = meaning.timed || schema.toString().contains("date") || schema.toString().contains("timestamp");
     StringBuilder attributes = new StringBuilder();
     addAttributes(schema, attributes);

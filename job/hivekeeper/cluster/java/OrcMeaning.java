@@ -8,9 +8,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.orc.OrcProto;
-import org.apache.orc.Reader;
 import org.apache.orc.StripeInformation;
-import org.apache.orc.impl.RecordReaderImpl;
 
 /**
  * What decides how a reader understands the values of an ORC file: the types with their attributes, the user metadata, the calendar, and
@@ -29,11 +27,11 @@ public class OrcMeaning {
   public final List<OrcProto.StripeFooter> stripes = new ArrayList<OrcProto.StripeFooter>();
   private final OrcProto.PostScript postscript;
 
-  public OrcMeaning(Reader reader, boolean allStripes) throws IOException {
-    footer = reader.getFileTail().getFooter();
-    postscript = reader.getFileTail().getPostscript();
+  public OrcMeaning(OrcInput input, boolean allStripes) throws IOException {
+    footer = input.reader.getFileTail().getFooter();
+    postscript = input.reader.getFileTail().getPostscript();
     timed = hasTimestamps(footer);
-    readStripes(reader, timed || allStripes);
+    readStripes(input, timed || allStripes);
     if (!timed) return;
     for (OrcProto.StripeFooter stripe : stripes) zones.add(((OrcProto.StripeFooter) stripe).getWriterTimezone());
   }
@@ -45,25 +43,11 @@ public class OrcMeaning {
     return false;
   }
 
-  private void readStripes(Reader reader, boolean all) throws IOException {
-    List<StripeInformation> found = reader.getStripes();
+  private void readStripes(OrcInput input, boolean all) throws IOException {
+    List<StripeInformation> found = input.reader.getStripes();
     if (found.isEmpty()) return;
-    requireApart(found, reader.getFileTail().getFileLength());
-    boolean[] rootOnly = new boolean[reader.getSchema().getMaximumId() + 1];
-    rootOnly[0] = true;
-    // Of an empty range, because a reader of rows begins with reading its first stripe.
-    RecordReaderImpl rows = (RecordReaderImpl) reader.rows(reader.options().include(rootOnly).range(0L, 0L));
-    try {
-      for (StripeInformation each : all ? found : found.subList(0, 1)) {
-        StripeInformation stripe = (StripeInformation) each;
-        OrcClaims.requireInside(stripe, reader.getFileTail().getFileLength());
-        OrcProto.StripeFooter ending = rows.readStripeFooter(stripe);
-        OrcClaims.requireStreams(stripe, ending);
-        stripes.add(ending);
-      }
-    } finally {
-      rows.close();
-    }
+    requireApart(found, input.reader.getFileTail().getFileLength());
+    for (StripeInformation each : all ? found : found.subList(0, 1)) stripes.add(input.footerOf((StripeInformation) each));
   }
 
   /** A footer of a few kilobytes can name one stripe millions of times, and each is read. */

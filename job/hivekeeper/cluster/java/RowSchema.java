@@ -4,7 +4,6 @@ import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.orc.Reader;
 import org.apache.orc.TypeDescription;
 import org.apache.parquet.format.converter.ParquetMetadataConverter;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
@@ -34,12 +33,13 @@ public class RowSchema {
 
   /** The type of the rows of a `ListedFile` of ORC. */
   public TypeDescription orcType(String asked) throws Exception {
-    Reader reader = OrcClaims.open(conf, ListedFile.of(asked), false);
+    OrcInput input = OrcClaims.open(conf, ListedFile.of(asked), false);
     try {
-      if (reader.getSchema().getChildren().isEmpty()) throw new IllegalStateException("its rows have no columns");
-      return reader.getSchema();
+      TypeDescription type = input.reader.getSchema();
+      if (type.getChildren().isEmpty()) throw new IllegalStateException("its rows have no columns");
+      return type;
     } finally {
-      reader.close();
+      input.close();
     }
   }
 

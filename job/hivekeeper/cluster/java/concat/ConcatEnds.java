@@ -20,12 +20,13 @@ import org.apache.hadoop.fs.Path;
 public abstract class ConcatEnds {
   /** What is read of their ends is in memory together: one for each thread. A file of 50 KB may have an end of as many megabytes. */
   private static final int FILES_AT_ONCE = WorkerPool.THREADS;
-  /** Sets of a call, as in `Footers`: each further one costs full garbage collections. */
+  /** Sets of all calls; after that one of each call, as in `Footers`: each further one costs full garbage collections. */
   private static final int MOST_STARVED = 32;
   private static final String GIVEN_UP =
-      "the footers of " + MOST_STARVED + " other sets took more memory than the driver has (spark.driver_memory), so these were not read";
+      "the footers of " + MOST_STARVED + " other sets or more took more memory than the driver has (spark.driver_memory), so these were not read";
 
   final Configuration conf;
+  private int starved;
 
   ConcatEnds(Configuration conf) {
     this.conf = conf;
@@ -105,11 +106,11 @@ public abstract class ConcatEnds {
    * For each of some sets, [[`ListedFile`, …], …], why they could not be restored as one: footers differ in more than their rows, or are too
    * long; null if they could. One set after the other: their ends are in memory together. Behind many that take all memory none is tried.
    */
-  public String findUnlike(String sets) throws Exception {
+  public synchronized String findUnlike(String sets) throws Exception {
     List<Object> found = new ArrayList<Object>();
-    int starved = 0;
+    int most = Math.max(MOST_STARVED, starved + 1);
     for (Object set : Json.readList(sets)) {
-      Throwable why = starved < MOST_STARVED ? whyUnlike(ListedFile.all((List) set)) : (Throwable) new IOException(GIVEN_UP);
+      Throwable why = starved < most ? whyUnlike(ListedFile.all((List) set)) : (Throwable) new IOException(GIVEN_UP);
       if (Messages.isOfMemory(why)) starved++;
       found.add(why == null ? null : Messages.shortReason(why));
     }

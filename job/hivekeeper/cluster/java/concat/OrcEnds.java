@@ -2,11 +2,11 @@ package hivekeeper.concat;
 
 import hivekeeper.ListedFile;
 import hivekeeper.OrcClaims;
+import hivekeeper.OrcInput;
 import java.io.IOException;
 import java.util.Arrays;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
-import org.apache.orc.Reader;
 
 /** `ConcatEnds` of ORC. */
 public class OrcEnds extends ConcatEnds {
@@ -30,11 +30,11 @@ public class OrcEnds extends ConcatEnds {
   }
 
   Object footer(ListedFile file) throws Exception {
-    Reader reader = OrcClaims.open(conf, file, true);
+    OrcInput input = OrcClaims.open(conf, file, true);
     try {
-      return new JoinedOrcFooters.Tail(reader.getFileTail(), reader.getOrcProtoStripeStatistics());
+      return new JoinedOrcFooters.Tail(input.reader.getFileTail(), input.reader.getOrcProtoStripeStatistics());
     } finally {
-      reader.close();
+      input.close();
     }
   }
 

@@ -163,7 +163,7 @@ public class CopyTask implements Function<Object, Object> {
       Map<String, Object> answer = new LinkedHashMap<String, Object>();
       answer.put("failed", Messages.shortReason(error));
       answer.put("path", output != null && output.failed ? output.path.toString() : path);
-      answer.put("starved", error instanceof OutOfMemoryError || ShareExceeded.causes(error) && !memory.isAlone);
+      answer.put("starved", Messages.isOfMemory(error) || ShareExceeded.causes(error) && !memory.isAlone);
       answer.put("exceeded", WorkLimit.Exceeded.causes(error));
       answer.put("unread", unread());
       return answer;

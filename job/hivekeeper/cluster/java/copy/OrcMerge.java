@@ -1,5 +1,7 @@
 package hivekeeper.copy;
 
+import hivekeeper.OrcClaims;
+import hivekeeper.OrcInput;
 import hivekeeper.OrcMeaning;
 import java.io.IOException;
 import java.util.Arrays;
@@ -15,7 +17,6 @@ import org.apache.orc.CompressionKind;
 import org.apache.orc.OrcConf;
 import org.apache.orc.OrcFile;
 import org.apache.orc.OrcProto;
-import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
 import org.apache.orc.StripeInformation;
 import org.apache.orc.TypeDescription;
@@ -136,27 +137,36 @@ class OrcMerge extends FileMerge {
   }
 
   private void copyStripes(OrcSource source) throws IOException {
+    RecordReader rows = null;
+    try {
+      rows = source.rows();
+      copyStripes(source, rows);
+    } catch (IOException failed) {
+      // The library says only where it failed, and its cause why.
+      if (failed.getCause() instanceof IOException) throw (IOException) failed.getCause();
+      throw failed;
+    } finally {
+      if (rows != null) rows.close();
+    }
+  }
+
+  private void copyStripes(OrcSource source, RecordReader rows) throws IOException {
     VectorizedRowBatch batch = source.newBatch();
     long[] hashes = new long[batch.getMaxSize()];
-    RecordReader rows = source.rows();
-    try {
-      int number = 0;
-      for (Object stripe : source.reader.getStripes()) {
-        for (OrcColumn column : columns) {
-          if (checksClaims) ((OrcColumn) column).range.clear();
-        }
-        long left = ((StripeInformation) stripe).getNumberOfRows();
-        while (left > 0 && rows.nextBatch(batch)) {
-          copyBatch(batch, hashes);
-          left -= batch.size;
-        }
-        if (left != 0) throw new IOException("a stripe has other rows than its footer says");
-        if (checksClaims) checkClaims(source, number++);
+    int number = 0;
+    for (Object stripe : source.reader.getStripes()) {
+      for (OrcColumn column : columns) {
+        if (checksClaims) ((OrcColumn) column).range.clear();
       }
-      if (rows.nextBatch(batch)) throw new IOException("it has more rows than its stripes");
-    } finally {
-      rows.close();
+      long left = ((StripeInformation) stripe).getNumberOfRows();
+      while (left > 0 && rows.nextBatch(batch)) {
+        copyBatch(batch, hashes);
+        left -= batch.size;
+      }
+      if (left != 0) throw new IOException("a stripe has other rows than its footer says");
+      if (checksClaims) checkClaims(source, number++);
     }
+    if (rows.nextBatch(batch)) throw new IOException("it has more rows than its stripes");
   }
 
   private void copyBatch(VectorizedRowBatch batch, long[] hashes) throws IOException {
@@ -203,7 +213,8 @@ class OrcMerge extends FileMerge {
   }
 
   String writtenIdentity() throws Exception {
-    Reader written = OrcFile.createReader(file.path, OrcFile.readerOptions(conf).filesystem(file.fs));
+    long length = file.fs.getFileStatus(file.path).getLen();
+    OrcInput written = OrcClaims.open(conf, file.fs, file.path, 0L, length, false);
     try {
       return new OrcMeaning(written, true).identity();
     } finally {

@@ -1,6 +1,7 @@
 package hivekeeper.copy;
 
 import hivekeeper.OrcClaims;
+import hivekeeper.OrcInput;
 import hivekeeper.OrcMeaning;
 import hivekeeper.PartFileSystem;
 import hivekeeper.WorkLimit;
@@ -54,16 +55,17 @@ class OrcSource {
     Path place = new Path(path);
     FileSystem fs = content != null ? new ContentFileSystem(whole, content) : PartFileSystem.of(whole, begin, length);
     requireRoom(OrcClaims.postscript(fs, place, length), memory);
-    Reader declared = OrcFile.createReader(place, OrcFile.readerOptions(conf).filesystem(fs).maxLength(length));
+    OrcInput input = OrcClaims.open(conf, fs, place, 0L, length, true);
     try {
-      OrcMeaning meaning = new OrcMeaning(declared, true);
+      Reader declared = input.reader;
+      OrcMeaning meaning = new OrcMeaning(input, true);
       if (!meaning.undecodable().isEmpty()) throw new IOException("it has " + meaning.undecodable().get(0) + ", which cannot be copied");
       OrcTail tail = new OrcTail(asStored(declared.getFileTail()), (BufferChunk) null, -1L);
       OrcFile.ReaderOptions options = OrcFile.readerOptions(conf).filesystem(fs).maxLength(length).orcTail(tail);
       options.useUTCTimestamp(true).convertToProlepticGregorian(declared.writerUsedProlepticGregorian());
       return new OrcSource(fs, path, meaning, OrcFile.createReader(place, options), declared.getOrcProtoStripeStatistics());
     } finally {
-      declared.close();
+      input.close();
     }
   }
 
@@ -132,7 +134,8 @@ class OrcSource {
   }
 
   RecordReader rows() throws IOException {
-    return reader.rows(reader.options().skipCorruptRecords(false).useZeroCopy(Boolean.FALSE));
+    Reader.Options how = reader.options().skipCorruptRecords(false).useZeroCopy(Boolean.FALSE);
+    return reader.rows(how.dataReader(new OrcStripes(fs, path, reader, meaning.stripes)));
   }
 
   /** For about as much as a megabyte. Decimals as objects, because a stored scale may differ from the declared one. */

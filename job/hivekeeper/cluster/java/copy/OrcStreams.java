@@ -1,5 +1,6 @@
 package hivekeeper.copy;
 
+import hivekeeper.OrcBlocks;
 import hivekeeper.WorkLimit;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -7,7 +8,6 @@ import java.util.List;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import org.apache.orc.CompressionCodec;
 import org.apache.orc.OrcProto;
 import org.apache.orc.Reader;
 import org.apache.orc.StripeInformation;
@@ -15,7 +15,6 @@ import org.apache.orc.impl.BitFieldReader;
 import org.apache.orc.impl.BufferChunk;
 import org.apache.orc.impl.InStream;
 import org.apache.orc.impl.IntegerReader;
-import org.apache.orc.impl.OrcCodecPool;
 import org.apache.orc.impl.RunLengthIntegerReader;
 import org.apache.orc.impl.RunLengthIntegerReaderV2;
 import org.apache.orc.impl.StreamName;
@@ -36,6 +35,7 @@ class OrcStreams {
   private final Reader reader;
   private final List<OrcProto.Type> types;
   private final WorkLimit work;
+  private final OrcBlocks blocks;
   /** Of all streams of the file, of which stripes may have millions. */
   private FSDataInputStream in;
 
@@ -45,9 +45,11 @@ class OrcStreams {
     this.reader = reader;
     this.types = types;
     this.work = work;
+    blocks = new OrcBlocks(reader.getCompressionKind());
   }
 
   void close() throws IOException {
+    blocks.close();
     if (in != null) in.close();
   }
 
@@ -125,34 +127,24 @@ class OrcStreams {
 
   private void requireRows(OrcProto.Stream stream, long at, long count) throws IOException {
     work.takeValues(count);
-    CompressionCodec codec = OrcCodecPool.getCodec(reader.getCompressionKind());
-    try {
-      BitFieldReader bits = new BitFieldReader(open(stream, at, codec));
-      for (long i = 0; i < count; i++) {
-        if (bits.next() == 0) throw new IOException("a row is NULL as a whole");
-      }
-    } finally {
-      OrcCodecPool.returnCodec(reader.getCompressionKind(), codec);
+    BitFieldReader bits = new BitFieldReader(open(stream, at));
+    for (long i = 0; i < count; i++) {
+      if (bits.next() == 0) throw new IOException("a row is NULL as a whole");
     }
   }
 
   private void requireDictionary(OrcProto.Stream stream, long at, OrcProto.ColumnEncoding encoding, Dictionary dictionary) throws IOException {
-    CompressionCodec codec = OrcCodecPool.getCodec(reader.getCompressionKind());
-    try {
-      OrcProto.Stream.Kind kind = stream.getKind();
-      if (kind == OrcProto.Stream.Kind.DICTIONARY_DATA) {
-        dictionary.hasTexts = open(stream, at, codec).available() > 0;
-      } else if (kind == OrcProto.Stream.Kind.LENGTH) {
-        IntegerReader lengths = numbers(open(stream, at, codec), encoding, false);
-        dictionary.bytes = 0;
-        for (int i = 0; i < dictionary.size; i++) dictionary.bytes += requireBelow(next(lengths), Integer.MAX_VALUE, "a length", stream);
-        requireBelow(dictionary.bytes, Integer.MAX_VALUE, "a dictionary", stream);
-      } else if (kind == OrcProto.Stream.Kind.DATA) {
-        IntegerReader places = numbers(open(stream, at, codec), encoding, false);
-        while (places.hasNext()) requireBelow(next(places), dictionary.size, "a place in a dictionary", stream);
-      }
-    } finally {
-      OrcCodecPool.returnCodec(reader.getCompressionKind(), codec);
+    OrcProto.Stream.Kind kind = stream.getKind();
+    if (kind == OrcProto.Stream.Kind.DICTIONARY_DATA) {
+      dictionary.hasTexts = open(stream, at).available() > 0;
+    } else if (kind == OrcProto.Stream.Kind.LENGTH) {
+      IntegerReader lengths = numbers(open(stream, at), encoding, false);
+      dictionary.bytes = 0;
+      for (int i = 0; i < dictionary.size; i++) dictionary.bytes += requireBelow(next(lengths), Integer.MAX_VALUE, "a length", stream);
+      requireBelow(dictionary.bytes, Integer.MAX_VALUE, "a dictionary", stream);
+    } else if (kind == OrcProto.Stream.Kind.DATA) {
+      IntegerReader places = numbers(open(stream, at), encoding, false);
+      while (places.hasNext()) requireBelow(next(places), dictionary.size, "a place in a dictionary", stream);
     }
   }
 
@@ -163,17 +155,12 @@ class OrcStreams {
     boolean isNanos = isTime && stream.getKind() == OrcProto.Stream.Kind.SECONDARY;
     boolean isLength = stream.getKind() == OrcProto.Stream.Kind.LENGTH;
     if (!isSeconds && !isNanos && !isLength) return;
-    CompressionCodec codec = OrcCodecPool.getCodec(reader.getCompressionKind());
-    try {
-      IntegerReader numbers = numbers(open(stream, at, codec), encoding, isSeconds);
-      while (numbers.hasNext()) {
-        long number = next(numbers);
-        if (isLength) requireBelow(number, Integer.MAX_VALUE, "a length", stream);
-        else if (isSeconds) requireBelow(Math.abs(number), MOST_SECONDS, "a number of seconds", stream);
-        else requireBelow(Math.abs(nanos(number)), Integer.MAX_VALUE, "a number of nanoseconds", stream);
-      }
-    } finally {
-      OrcCodecPool.returnCodec(reader.getCompressionKind(), codec);
+    IntegerReader numbers = numbers(open(stream, at), encoding, isSeconds);
+    while (numbers.hasNext()) {
+      long number = next(numbers);
+      if (isLength) requireBelow(number, Integer.MAX_VALUE, "a length", stream);
+      else if (isSeconds) requireBelow(Math.abs(number), MOST_SECONDS, "a number of seconds", stream);
+      else requireBelow(Math.abs(nanos(number)), Integer.MAX_VALUE, "a number of nanoseconds", stream);
     }
   }
 
@@ -197,7 +184,7 @@ class OrcStreams {
     return number;
   }
 
-  private InStream open(OrcProto.Stream stream, long at, CompressionCodec codec) throws IOException {
+  private InStream open(OrcProto.Stream stream, long at) throws IOException {
     if (stream.getLength() > Integer.MAX_VALUE) throw new IOException("a stream of " + stream.getLength() + " bytes is longer than an array");
     byte[] stored = new byte[(int) stream.getLength()];
     if (in == null) in = fs.open(new Path(path));
@@ -205,7 +192,7 @@ class OrcStreams {
       in.seek(at);
       in.readFully(stored);
     }
-    InStream.StreamOptions how = InStream.options().withCodec(codec).withBufferSize(reader.getCompressionSize());
+    InStream.StreamOptions how = OrcStripes.options(blocks, reader.getCompressionSize());
     return InStream.create(path, new BufferChunk(ByteBuffer.wrap(stored), 0L), 0L, stored.length, how);
   }
 
