@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Sequence
 
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from foreign import footers
-from hivekeeper.cluster.physical_copy import CopyTask, PhysicalCopy
+from hivekeeper.cluster.physical_copy import CopyTask, PhysicalCopy, as_asked
 from support.data_files import listed
 
 BLOOM_FILTER = 14
@@ -97,6 +98,22 @@ def test_the_filters_that_a_footer_claims_are_bounded_together(copier, tmp_path)
     """The session's heap is 1 GiB."""
     names = [f"c{number}" for number in range(2000)]
     copy_with_blooms(copier, pa.table({name: [1] for name in names}), tmp_path / "u", names)
+
+
+def test_the_filters_of_row_groups_that_end_early_count_as_values(copier, tmp_path):
+    """With numbers of 8 bits there are 128 categories to a row group, however few rows that has."""
+    (tmp_path / "u").mkdir()
+    for number in range(3):
+        column = pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), [f"{number} {name}" for name in range(100)])
+        pq.write_table(pa.table({"x": column}), tmp_path / "u" / f"{number}")
+    unread = []
+    for name, blooms in (("with", ["x"]), ("without", [])):
+        files = listed(tmp_path / "u")
+        asked = {**CopyTask(f"file:{tmp_path}/out/{name}", files, "zstd", blooms)._asdict(), "files": list(map(as_asked, files))}
+        (answer,) = json.loads(copier._jobs.copy(f"file:{tmp_path}/attempts", json.dumps([{**asked, "values": 1 << 30}])))
+        assert pq.read_metadata(tmp_path / "out" / name).num_row_groups == 3
+        unread.append(answer["unread"])
+    assert unread[1] - unread[0] == 2 * (1 << 20) // 64
 
 
 def test_filters_of_orc_are_not_made_for_as_many_rows_as_a_footer_claims(copier, tmp_path):

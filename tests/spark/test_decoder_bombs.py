@@ -225,6 +225,20 @@ def test_a_row_group_is_bounded_as_it_is_stored(copier, tmp_path, is_whole, says
     assert re.search(says, answer.failed)
 
 
+def test_the_streams_of_a_stripe_are_bounded_where_they_lie(copier, tmp_path):
+    """The stripe says that its data are three bytes, and the stream that it takes the index, too, which is a hole in the file."""
+    hole, head = 600 << 20, 3 + len(orc_bombs.NUMBERS)
+    streams = {orc_bombs.DATA: orc_bombs.NUMBERS}
+    whole = orc_bombs.file_of(orc_bombs.BIGINT, streams, stream_size=hole + len(orc_bombs.NUMBERS), index_size=hole)
+    (tmp_path / "u").mkdir()
+    with open(tmp_path / "u" / "a", "wb") as file:
+        file.write(whole[:head])
+        file.seek(hole, os.SEEK_CUR)
+        file.write(whole[head:])
+    (answer,) = copier.digest([listed(tmp_path / "u")], format="orc")
+    assert re.search(r"a stripe as it is stored takes \d+ bytes of memory", answer.failed), answer.failed
+
+
 def test_a_column_may_leave_out_the_header_of_its_dictionary(copier, tmp_path):
     """parquet-mr before 1.3 did not count it (IMPALA-694)."""
     source = tmp_path / "u"
@@ -258,6 +272,16 @@ def test_rows_that_take_no_bytes_are_bounded(copier, rows, tmp_path, format, fil
         assert re.search(r"more values than .* can be expected to hold", answer.failed), (source.name, answer.failed)
     for unit in rows.footers(format, {source.name: listed(source) for source in sources}).values():
         assert re.search(r"more values than .* can be expected to hold", unit.unreadable[0][1])
+
+
+def test_batches_of_few_rows_are_bounded(copier, tmp_path):
+    """By what some of these files say of their texts, a row takes more than a batch. The first of a call has room for more in any case."""
+    rows, sizes = 1 << 19, {"few": 0, "many": 1 << 60, "too many": 1 << 60}
+    kinds = {name: lambda size=size: orc_bombs.file_without_columns(rows, size) for name, size in sizes.items()}
+    copier._jobs.setMoreValues(1)
+    *read, last = copier.digest([listed(source) for source in write_each(tmp_path, kinds)], format="orc")
+    assert [(answer.failed, answer.digest.rows) for answer in read] == [("", rows)] * 2
+    assert re.search("more values than .* can be expected to hold", last.failed)
 
 
 NULLS = 1 << 22
@@ -566,6 +590,19 @@ def test_footers_that_take_all_memory_are_tried_less_often_by_and_by_and_cost_no
     # Some of the others were not tried any more.
     assert unreadable("mixed")[:3] == ["bomb0", "bomb1", "bomb2"]
     assert unreadable("sound") == []
+
+
+def test_an_internal_error_of_the_jvm_costs_the_file_for_which_a_codec_throws_it(gateway, tmp_path):
+    """Hadoop's native codecs do so for damaged data."""
+    for name in ("bomb", "sound"):
+        (tmp_path / name).write_bytes(orc_bombs.SOUND["numbers"]())
+    error = 'throw new InternalError("LZ4_decompress_safe returned: -1")'
+    source = re.sub(r"throw new IOException\(.*\)", error, STARVING)
+    helper = gateway.helper("Footers", configuration_with(gateway, "file", "Starving", source))
+    asked = json.dumps({"u": [[file.path, file.length, 0, 0] for file in listed(tmp_path)]})
+    (unread,) = json.loads(helper.read("orc", asked, False, 0))["units"]["u"]["unreadable"]
+    assert unread["path"] == f"file:{tmp_path}/bomb"
+    assert unread["reason"] == "InternalError: LZ4_decompress_safe returned: -1"
 
 
 def test_sets_to_be_joined_whose_footers_take_all_memory_are_not_tried_for_ever(gateway, tmp_path):

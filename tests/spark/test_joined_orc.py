@@ -303,6 +303,31 @@ def test_no_reader_takes_a_column_for_nulls_only_because_a_file_counts_nothing(g
     assert po.read_table(made.rolled_back)["x"].to_pylist() == [0, None, 1, None]
 
 
+ENDLESS = 2**63
+COUNTS = {
+    "sound": [2, 1, 2, 5],
+    "negative": [2, ENDLESS, 2, 5],
+    "more than rows": [2, 3, 2, 5],
+    "negative in a list": [2, 1, 2, ENDLESS + 1],
+}
+
+
+@pytest.mark.parametrize("counts", list(COUNTS.values()), ids=list(COUNTS))
+def test_a_file_whose_counts_cannot_be_is_one_that_counts_nothing(gateway, rows, tmp_path, counts):
+    """With another one's they could make up what there may be, so that a reader takes a column for NULLs only, or for one without any."""
+    source = tmp_path / "u"
+    source.mkdir()
+    for number in (0, 1):
+        po.write_table(pa.table({"x": [number, None], "l": [[1, 2, 3], [4, 5]]}), source / f"{number}.orc", compression="uncompressed")
+    file = source / "1.orc"
+    file.write_bytes(with_tail(file.read_bytes(), statistics=[message((1, count), (10, 1)) for count in counts]))
+    made = make(rows, source, codec="none")
+    reader = open_file(gateway, made.rolled_back)
+    found = [column.getNumberOfValues() for column in reader.getOrcProtoFileStatistics()]
+    reader.close()
+    assert found == ([4, 2, 4, 10] if counts == COUNTS["sound"] else [5] * 4)
+
+
 def test_files_whose_stripes_cannot_stand_in_one_footer_are_not_joined(rows, tmp_path):
     for number, options in enumerate([{}, {"compression": "zstd"}, {"compression_block_size": 4096}, {"row_index_stride": 5000}]):
         place = tmp_path / "u" / str(number)

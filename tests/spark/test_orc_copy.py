@@ -190,7 +190,7 @@ def test_a_decimal_that_the_library_takes_for_null_costs_its_own_output(copier, 
 
 
 # Kinds of columns, as in orc_proto.proto.
-SHORT, INT, DATE, VARCHAR, CHAR = 2, 3, 15, 16, 17
+SHORT, INT, DECIMAL, DATE, VARCHAR, CHAR = 2, 3, 14, 15, 16, 17
 
 
 @pytest.mark.parametrize(
@@ -221,6 +221,46 @@ def test_a_text_of_more_characters_than_its_type_has_is_not_copied(spark, copier
     long, wide = copy_all(copier, [tmp_path / "long", tmp_path / "wide"])
     assert "more characters than its type" in long.failed
     assert (wide.failed, wide.digest.rows) == ("", 3)
+
+
+def test_a_decimal_with_a_longer_fraction_than_its_type_has_is_not_copied(spark, copier, tmp_path):
+    """Java rounds it, Arrow cuts it: Spark finds 2 in a source without bounds, and nothing by the bounds of a copy, which say 1.5."""
+    for name, scale in (("longer", 1), ("whole", 0)):
+        (tmp_path / name).mkdir()
+        streams = {orc_bombs.DATA: hostile_files.zigzag(15) * 3, orc_bombs.SECONDARY: b"\x00\x00" + hostile_files.zigzag(scale)}
+        (tmp_path / name / "a").write_bytes(orc_bombs.file_of(DECIMAL, streams, digits=(38, 0)))
+    assert spark.read.orc(f"file:{tmp_path}/longer").where("id = 2BD").count() == 3
+    longer, whole = copy_all(copier, [tmp_path / "longer", tmp_path / "whole"])
+    assert "a decimal of more digits than its type has" in longer.failed
+    assert (whole.failed, whole.digest.rows) == ("", 3)
+
+
+def test_decimals_are_copied_if_their_type_has_as_many_digits_before_and_behind_the_point(copier, tmp_path):
+    sources, beyond = [], set()
+    for unscaled, scale, precision, most, fits in [
+        (0, 0, 5, 5, True),
+        (0, 5, 5, 5, True),
+        (1, 5, 5, 5, True),
+        (-99999, 5, 5, 5, True),
+        (1, 0, 5, 5, False),
+        (999, 0, 5, 2, True),
+        (99900, 2, 5, 2, True),
+        (-1000, 0, 5, 2, False),
+        # Zeros at the end of the fraction are none of its digits.
+        (150000, 5, 5, 2, True),
+        (150100, 5, 5, 2, False),
+        (10**38 - 1, 0, 38, 0, True),
+        (10**38 - 1, 38, 38, 38, True),
+        (10**37, 0, 38, 1, False),
+    ]:
+        source = tmp_path / f"{unscaled} {scale} {precision} {most}"
+        source.mkdir()
+        streams = {orc_bombs.DATA: hostile_files.zigzag(unscaled) * 3, orc_bombs.SECONDARY: b"\x00\x00" + hostile_files.zigzag(scale)}
+        (source / "a").write_bytes(orc_bombs.file_of(DECIMAL, streams, digits=(precision, most)))
+        sources.append(source)
+        beyond.update(set() if fits else {source.name})
+    failed = {source.name: answer.failed for source, answer in zip(sources, copy_all(copier, sources)) if answer.failed}
+    assert set(failed) == beyond, failed
 
 
 @pytest.mark.parametrize("codec", [orc_bombs.NONE, orc_bombs.ZLIB], ids=["not compressed", "zlib"])

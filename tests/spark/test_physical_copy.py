@@ -670,6 +670,23 @@ def test_a_column_whose_annotations_order_it_differently_has_no_bounds(copier, t
         assert dataset.dataset(place, format="parquet").count_rows(filter=dataset.field("x") == -1) == 2
 
 
+def test_a_column_whose_order_only_the_newer_annotation_says_has_no_bounds(copier, tmp_path):
+    """A library that knows the older one only orders the numbers of 32 bits by their signs, and a decimal's bytes without one."""
+    columns = {
+        "unsigned": pa.array([2**32 - 1, 1], pa.uint32()),
+        "decimal": pa.array([-1, 1], pa.decimal128(20, 0)),
+        "signed": pa.array([1, 2]),
+    }
+    for name in ("newer", "both"):
+        foreign_files.write_two(tmp_path / name, pa.table(columns), store_schema=False)
+    for path in (tmp_path / "newer").iterdir():
+        footers.change(path, lambda footer: [element.pop(footers.CONVERTED, None) for element in footers.elements(footer)])
+    assert [answer.failed for answer in copy_all(copier, [tmp_path / "newer", tmp_path / "both"])] == ["", ""]
+    for name, bounded in (("newer", [False, False, True]), ("both", [True, True, True])):
+        group = pq.read_metadata(output_of(tmp_path / name)).row_group(0)
+        assert [group.column(place).statistics.has_min_max for place in range(3)] == bounded, name
+
+
 def test_half_floats_have_no_bounds(copier, tmp_path):
     """The library's would be NaN, which the format forbids, or have one zero only."""
     foreign_files.write_two(tmp_path / "u", pa.table({"x": pa.array([float("nan"), 1, -0.0], pa.float32()).cast(pa.float16())}))
@@ -689,6 +706,52 @@ def test_a_number_of_more_bits_than_its_annotation_says_is_not_copied(copier, tm
         footers.change(path, annotate(CONVERTED=(thrift.I32, converted)))
     assert "bits" in copy_one(copier, tmp_path / "u").failed
     assert copier.digest([listed(tmp_path / "u")])[0].failed == ""
+
+
+def test_a_decimal_of_more_digits_than_its_annotation_says_is_not_copied(spark, copier, tmp_path):
+    """Spark's vectorized reader cuts it to 64 bits, so it finds 1.00 in a source without bounds, and nothing by the bounds of a copy."""
+    for name, number in (("wide", 2**64 + 100), ("narrow", 100)):
+        values = pa.array([number.to_bytes(16, "big", signed=True)] * 4, pa.binary(16))
+        foreign_files.write_two(tmp_path / name, pa.table({"x": values}), write_statistics=False, use_dictionary=False, store_schema=False)
+        for path in (tmp_path / name).iterdir():
+            footers.change(path, annotate(CONVERTED=(thrift.I32, 5), SCALE=(thrift.I32, 2), PRECISION=(thrift.I32, 10)))
+    assert spark.read.parquet(f"file:{tmp_path}/wide").where("x = 1.00BD").count() == 6
+    wide, narrow = copy_all(copier, [tmp_path / "wide", tmp_path / "narrow"])
+    assert "a decimal of more than the 10 digits" in wide.failed
+    assert (narrow.failed, narrow.digest.rows) == ("", 6)
+
+
+def as_bytes(number, size):
+    return number.to_bytes(size, "big", signed=True)
+
+
+def test_decimals_of_every_length_are_copied_if_their_annotation_has_as_many_digits(copier, tmp_path):
+    kinds = [(pa.int32(), 1), (pa.int32(), 4), (pa.int32(), 9), (pa.int64(), 10), (pa.int64(), 18)]
+    kinds += [
+        (pa.binary(size), digits) for size, digits in ((1, 2), (2, 4), (5, 10), (16, 1), (16, 10), (16, 18), (16, 19), (16, 38), (33, 76))
+    ]
+    kinds += [(pa.binary(), digits) for digits in (1, 2, 3, 18, 19, 38, 2_000_000_000)]
+    sources, beyond = [], set()
+    for place, (kind, digits) in enumerate(kinds):
+        end = 10 ** min(digits, 40)
+        # A number of 32 or 64 bits that is not negated has its absolute value still.
+        numbers = {end - 1: True, 1 - end: True, 0: True, -1: True, end: digits > 40, -end: digits > 40}
+        if kind in (pa.int32(), pa.int64()):
+            numbers[-(2 ** (kind.bit_width - 1))] = False
+        elif kind == pa.binary():
+            numbers.update({-(2**63): digits > 18, 2**63 - 1: digits > 18, 2**64 + 1: digits > 19})
+        for number, fits in numbers.items():
+            value = number if pa.types.is_integer(kind) else as_bytes(number, 40 if kind == pa.binary() else kind.byte_width)
+            source = tmp_path / f"{place} {number}"
+            foreign_files.write_two(source, pa.table({"x": pa.array([value] * 4, kind)}), store_schema=False)
+            for path in source.iterdir():
+                footers.change(path, annotate(CONVERTED=(thrift.I32, 5), SCALE=(thrift.I32, 0), PRECISION=(thrift.I32, digits)))
+            sources.append(source)
+            beyond.update(set() if fits else {source.name})
+    answers = copy_all(copier, sources)
+    failed = {source.name: answer.failed for source, answer in zip(sources, answers) if answer.failed}
+    assert set(failed) == beyond, failed
+    assert all("digits that its annotation says" in reason for reason in failed.values()), failed
 
 
 def test_related_changes_of_two_values_do_not_cancel_out(copier, tmp_path):

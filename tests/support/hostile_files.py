@@ -31,7 +31,7 @@ def varint(number: int) -> bytes:
 
 
 def zigzag(number: int) -> bytes:
-    return varint((number << 1) ^ (number >> 63))
+    return varint(2 * number if number >= 0 else -2 * number - 1)
 
 
 def write_list(kind: int, size: int, elements: Sequence[object]) -> bytes:

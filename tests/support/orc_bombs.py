@@ -36,12 +36,16 @@ def file_of(
     characters: int = 0,
     rows_there: bytes = b"",
     encodings: int = 0,
+    digits: Sequence[int] = (),
+    index_size: int = 0,
     is_blocks: bool = False,
     blocks_of_footer: bytes = b"",
 ) -> bytes:
     """Three rows. A size of 0 is the right one; `characters` are those of a char or varchar, `rows_there` the bits of those not NULL.
 
-    So many `encodings` are for no column. `is_blocks`: the streams are blocks already. `blocks_of_footer` come before that of the stripe.
+    So many `encodings` are for no column. `digits` of a decimal: how many, and how many of them are behind the point.
+    `index_size` bytes more are to be put behind the streams. `is_blocks`: the streams are blocks already. `blocks_of_footer` come before
+    that of the stripe.
     """
 
     def held(body: bytes) -> bytes:
@@ -55,11 +59,12 @@ def file_of(
     described = [(1, message((1, number), (2, column), (3, stream_size or len(body)))) for number, column, body in bodies]
     direct = (2, message((1, DIRECT)))
     ending = blocks_of_footer + held(message(*described, direct, (2, message((1, encoding), (2, dictionary_size))), *[direct] * encodings))
-    stripe = message((1, 3), (2, 0), (3, len(data)), (4, footer_size or len(ending)), (5, 3))
-    most = [(4, characters)] if characters else []
+    stripe = message((1, 3), (2, index_size), (3, len(data)), (4, footer_size or len(ending)), (5, 3))
+    most = [(4, characters)] if characters else [(5 + place, count) for place, count in enumerate(digits)]
     types = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, kind), *most))]
     statistics = [(7, message((1, 3))), (7, message((1, 3)))]
-    foot = held(message((1, 3), (2, len(data) + len(ending)), (3, stripe), *types, (6, 3), *statistics, (8, 0)))
+    length = index_size + len(data) + len(ending)
+    foot = held(message((1, 3), (2, length), (3, stripe), *types, (6, 3), *statistics, (8, 0)))
     postscript = message((1, len(foot)), (2, codec), (3, block_size), (4, b"\x00\x0c"), (5, 0), (8000, b"ORC"))
     return b"ORC" + data + ending + foot + postscript + bytes([len(postscript)])
 
@@ -94,10 +99,12 @@ BOMBS: Mapping[str, Callable[[], bytes]] = {
 }
 
 
-def file_without_columns(rows: int) -> bytes:
+def file_without_columns(rows: int, text_bytes: int = 0) -> bytes:
+    """It says that its texts have so many bytes."""
     ending = message((2, message((1, DIRECT))))
     stripe = message((1, 3), (2, 0), (3, 0), (4, len(ending)), (5, rows))
-    foot = message((1, 3), (2, len(ending)), (3, stripe), (4, message((1, STRUCT))), (6, rows), (7, message((1, rows))), (8, 0))
+    said = message((1, rows), (4, message((3, 2 * text_bytes))))
+    foot = message((1, 3), (2, len(ending)), (3, stripe), (4, message((1, STRUCT))), (6, rows), (7, said), (8, 0))
     postscript = message((1, len(foot)), (2, NONE), (3, 1 << 18), (4, b"\x00\x0c"), (5, 0), (8000, b"ORC"))
     return b"ORC" + ending + foot + postscript + bytes([len(postscript)])
 

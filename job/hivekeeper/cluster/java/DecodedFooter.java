@@ -136,12 +136,16 @@ public class DecodedFooter {
     return true;
   }
 
-  /** Whether the older and the newer annotation of a column order its values differently: some libraries believe the one, others the other. */
+  /**
+   * Whether the older and the newer annotation of a column order its values differently: some libraries believe the one, others the other.
+   * Without the older one, a library that knows no other orders the physical values.
+   */
   private static boolean hasTwoOrders(SchemaElement element) {
-    if (!element.isSetConverted_type() || !element.isSetLogicalType()) return false;
+    if (!element.isSetLogicalType()) return false;
     LogicalType type = element.getLogicalType();
-    String older = element.getConverted_type().name();
     boolean isUnsigned = type.isSetINTEGER() && !type.getINTEGER().isIsSigned();
+    if (!element.isSetConverted_type()) return isUnsigned || type.isSetDECIMAL();
+    String older = element.getConverted_type().name();
     return older.startsWith("UINT_") != isUnsigned || older.equals("DECIMAL") != type.isSetDECIMAL() || older.equals("INTERVAL");
   }
 

@@ -23,9 +23,12 @@ public class Messages {
     return line.length() > MOST_REASON ? line.substring(0, MOST_REASON) : line;
   }
 
-  /** A damaged file may make a library throw anything, even for memory or stack. Other errors of the JVM are thrown again. */
+  /**
+   * A damaged file may make a library throw anything, even for memory or stack; Hadoop's native codecs throw an InternalError for it. Other
+   * errors of the JVM are thrown again.
+   */
   public static void requireOfFile(Throwable error) {
-    boolean isOfFile = error instanceof StackOverflowError || error instanceof OutOfMemoryError;
+    boolean isOfFile = error instanceof StackOverflowError || error instanceof OutOfMemoryError || error instanceof InternalError;
     if (error instanceof VirtualMachineError && !isOfFile) throw (VirtualMachineError) error;
   }
 

@@ -23,11 +23,18 @@ class JoinedOrcStatistics {
     this.corrected = corrected;
   }
 
-  /** Whether a file says how many values each of its columns has. A writer without indexes says 0 of every column. */
+  /** Whether a file says how many values each of its columns has, as far as can be seen. A writer without indexes says 0 of every column. */
   static boolean isCounted(OrcProto.Footer file) {
     if (file.getStatisticsCount() < file.getTypesCount()) return false;
+    boolean[] repeated = new boolean[file.getTypesCount()];
     for (int i = 0; i < file.getTypesCount(); i++) {
+      OrcProto.Type type = file.getTypes(i);
+      boolean repeats = repeated[i] || type.getKind() == OrcProto.Type.Kind.LIST || type.getKind() == OrcProto.Type.Kind.MAP;
+      // Types stand before those inside them.
+      for (int j = 0; j < type.getSubtypesCount(); j++) repeated[type.getSubtypes(j)] = repeats;
       if (!file.getStatistics(i).hasNumberOfValues()) return false;
+      long count = file.getStatistics(i).getNumberOfValues();
+      if (count < 0 || !repeated[i] && count > file.getNumberOfRows()) return false;
     }
     return file.getTypesCount() == 0 || file.getStatistics(0).getNumberOfValues() == file.getNumberOfRows();
   }
@@ -36,7 +43,7 @@ class JoinedOrcStatistics {
     boolean isTold = column < file.getStatisticsCount();
     OrcProto.ColumnStatistics said = isTold ? file.getStatistics(column) : OrcProto.ColumnStatistics.getDefaultInstance();
     hasNull = hasNull || !said.hasHasNull() || said.getHasNull();
-    values = Math.addExact(values, said.getNumberOfValues());
+    if (counts) values = Math.addExact(values, said.getNumberOfValues());
     textBytes = Math.addExact(textBytes, Math.max(0L, said.getStringStatistics().getSum()));
     kinds.mergeFrom(said);
     if (counts && said.getNumberOfValues() == 0) return;

@@ -10,6 +10,7 @@ import org.apache.parquet.column.impl.ColumnReadStoreImpl;
 import org.apache.parquet.io.api.Binary;
 import org.apache.parquet.schema.GroupType;
 import org.apache.parquet.schema.LogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.DecimalLogicalTypeAnnotation;
 import org.apache.parquet.schema.LogicalTypeAnnotation.IntLogicalTypeAnnotation;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 import org.apache.parquet.schema.Type;
@@ -31,6 +32,8 @@ class ColumnCopier {
   /** How many of its bits no number needs, by the annotation. */
   private final int spareBits;
   private final boolean isUnsigned;
+  /** Null if it has no decimals. */
+  private final DecimalRange decimals;
   // What a fold takes for an entry, by repetition and definition level; a level that the column cannot have is out of bounds.
   private final long[][] entries;
   private ColumnReader reader;
@@ -48,6 +51,7 @@ class ColumnCopier {
     IntLogicalTypeAnnotation number = annotation instanceof IntLogicalTypeAnnotation ? (IntLogicalTypeAnnotation) annotation : null;
     spareBits = number == null || type != PrimitiveTypeName.INT32 ? 0 : Integer.SIZE - number.getBitWidth();
     isUnsigned = number != null && !number.isSigned();
+    decimals = annotation instanceof DecimalLogicalTypeAnnotation ? new DecimalRange((DecimalLogicalTypeAnnotation) annotation) : null;
     long path = hash(Binary.fromConstantByteArray(String.join("\0", column.getPath()).getBytes("UTF-8")));
     int[] depths = depths(schema);
     entries = new long[column.getMaxRepetitionLevel() + 1][whole + 1];
@@ -126,12 +130,14 @@ class ColumnCopier {
       int value = reader.getInteger();
       if (claims != null) claims.check(value);
       if (writer != null && spareBits > 0) requireNarrow(value);
+      if (writer != null && decimals != null && !decimals.has(value)) throw tooManyDigits();
       if (writer != null) writer.write(value, repetition, level);
       return value;
     }
     if (type == PrimitiveTypeName.INT64) {
       long value = reader.getLong();
       if (claims != null) claims.check(value);
+      if (writer != null && decimals != null && !decimals.has(value)) throw tooManyDigits();
       if (writer != null) writer.write(value, repetition, level);
       return value;
     }
@@ -147,6 +153,7 @@ class ColumnCopier {
     Binary value = asReused(reader.getBinary());
     bytes += value.length();
     if (claims != null) claims.check(value);
+    if (writer != null && decimals != null && !has(decimals, value)) throw tooManyDigits();
     if (writer != null) writer.write(value, repetition, level);
     return hash(value);
   }
@@ -157,6 +164,12 @@ class ColumnCopier {
     if ((isUnsigned ? kept >>> spareBits : kept >> spareBits) == value) return;
     String bits = (Integer.SIZE - spareBits) + " bits";
     throw new IOException("the column " + String.join(".", column.getPath()) + " has the number " + value + ", its annotation says " + bits);
+  }
+
+  /** Some readers cut such a number to 64 bits, which bounds do not say, others take it for NULL or fail. */
+  private IOException tooManyDigits() {
+    return new IOException("the column " + String.join(".", column.getPath()) + " has a decimal of more than the " + decimals.digits
+        + " digits that its annotation says");
   }
 
   private long copyDouble(ColumnWriter writer, int repetition, int level) throws IOException {
@@ -181,6 +194,11 @@ class ColumnCopier {
     ByteBuffer bytes = value.toByteBuffer();
     if (!bytes.hasArray()) bytes = ByteBuffer.wrap(value.getBytes());
     return Binary.fromReusedByteArray(bytes.array(), bytes.arrayOffset() + bytes.position(), bytes.remaining());
+  }
+
+  private static boolean has(DecimalRange decimals, Binary value) {
+    ByteBuffer bytes = value.toByteBuffer();
+    return decimals.has(bytes.array(), bytes.arrayOffset() + bytes.position(), bytes.remaining());
   }
 
   private static long hash(Binary value) {

@@ -36,8 +36,11 @@ class CopyBlooms implements BloomFilterWriteStore {
     this.store = store;
   }
 
-  /** `waitingBytes` is what a row group may take while it waits; a footer can claim a filter for each of ten thousand columns. */
-  static void enable(ParquetProperties.Builder builder, MessageType schema, List<String> wanted, long waitingBytes) {
+  /**
+   * `waitingBytes` is what a row group may take while it waits; a footer can claim a filter for each of ten thousand columns. Returns how many
+   * bytes the filters of a row group take before it has any value.
+   */
+  static long enable(ParquetProperties.Builder builder, MessageType schema, List<String> wanted, long waitingBytes) {
     Set<String> asked = new HashSet<String>(wanted);
     List<String> filtered = new ArrayList<String>();
     for (ColumnDescriptor each : schema.getColumns()) {
@@ -48,10 +51,12 @@ class CopyBlooms implements BloomFilterWriteStore {
       boolean isTaken = Arrays.equals(ColumnPath.fromDotString(name).toArray(), column.getPath());
       if (asked.contains(name) && isTaken && !isBoolean) filtered.add(name);
     }
-    if (filtered.isEmpty()) return;
+    if (filtered.isEmpty()) return 0L;
     long each = Math.max((long) LEAST_BYTES, Math.min(MOST_BYTES, waitingBytes / 8 / filtered.size()));
-    builder.withMaxBloomFilterBytes((int) Long.highestOneBit(each));
+    int bytes = (int) Long.highestOneBit(each);
+    builder.withMaxBloomFilterBytes(bytes);
     for (String column : filtered) builder.withBloomFilterEnabled((String) column, true);
+    return (long) bytes * filtered.size();
   }
 
   public BloomFilterWriter getBloomFilterWriter(ColumnDescriptor column) {

@@ -77,8 +77,7 @@ public class CopyTask implements Function<Object, Object> {
           merge = pass(again);
         }
       } catch (Throwable error) {
-        boolean ofFile = error instanceof StackOverflowError || error instanceof OutOfMemoryError;
-        if (error instanceof VirtualMachineError && !ofFile) throw (VirtualMachineError) error;
+        Messages.requireOfFile(error);
         return failed(error);
       }
     }
@@ -95,7 +94,15 @@ public class CopyTask implements Function<Object, Object> {
         complete = true;
         return merge;
       } finally {
-        if (!complete) merge.abandon();
+        if (!complete) abandon(merge);
+      }
+    }
+
+    private static void abandon(FileMerge merge) {
+      try {
+        merge.abandon();
+      } catch (Throwable left) {
+        // The pass has failed for another reason, which is thrown. The commit deletes the whole directory of attempts.
       }
     }
 

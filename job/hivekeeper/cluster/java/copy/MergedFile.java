@@ -3,6 +3,7 @@ package hivekeeper.copy;
 import hivekeeper.DecodedFooter;
 import hivekeeper.ParquetTail;
 import hivekeeper.RawFooter;
+import hivekeeper.WorkLimit;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -46,6 +47,8 @@ class MergedFile {
   private final CompressionCodecName codec;
   private final long rowGroupBytes;
   private final long waitingBytes;
+  /** Of the filters of a row group, however few rows it gets. */
+  private final long bloomBytes;
   private final ParquetFileWriter writer;
   private final Categories categories;
   private ColumnChunkPageWriteStore pages;
@@ -70,7 +73,7 @@ class MergedFile {
     builder.estimateRowCountForPageSizeCheck(false).withDictionaryPageSize(DICTIONARY_BYTES);
     categories = new Categories(schema, source.reader.getFooter().getFileMetaData().getKeyValueMetaData());
     builder.withValuesWriterFactory(new CopyWriters(withOddNaN, categories));
-    CopyBlooms.enable(builder, schema, options.blooms, options.waitingBytes);
+    bloomBytes = CopyBlooms.enable(builder, schema, options.blooms, options.waitingBytes);
     properties = builder.build();
     codecs = new CodecFactory(conf, properties.getPageSizeThreshold());
     writer = new ParquetFileWriter(output, schema, ParquetFileWriter.Mode.CREATE, rowGroupBytes, MOST_PADDING,
@@ -80,8 +83,10 @@ class MergedFile {
   }
 
   /** The next rows come from these pages, of which the columns' readers are open. */
-  void beginWith(SourcePages pages) throws IOException {
+  void beginWith(SourcePages pages, WorkLimit work) throws IOException {
     if (!categories.fit(pages)) {
+      // A source of a kilobyte can end a row group after each row.
+      work.takeBytes(bloomBytes);
       closeGroup();
       categories.forget();
       openGroup();
@@ -158,7 +163,10 @@ class MergedFile {
     return out.toByteArray();
   }
 
-  /** Nobody here knows how values of an unknown annotation are ordered, and a bound that is NaN says nothing. */
+  /**
+   * Nobody here knows how values of an unknown annotation are ordered, and readers do not agree on columns with two orders: both are among
+   * the source's unordered ones. A bound that is NaN says nothing.
+   */
   private byte[] withSoundBounds(byte[] footer) throws IOException {
     FileMetaData metadata = new DecodedFooter(footer).metadata;
     DecodedFooter.dropBounds(metadata, source.unordered);

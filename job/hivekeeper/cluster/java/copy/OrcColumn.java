@@ -44,6 +44,9 @@ class OrcColumn {
   private final int spareBits;
   /** How many characters readers leave of a text: bounds do not say so either. */
   private final int mostCharacters;
+  /** How many digits a decimal has before and behind its point. */
+  private final int mostWhole;
+  private final int mostFraction;
   private final long absent;
   private final OrcColumn[] children;
   private int[] places = new int[0];
@@ -59,6 +62,8 @@ class OrcColumn {
     kind = declared.getKind().name();
     spareBits = kind.equals("SHORT") ? Long.SIZE - Short.SIZE : kind.equals("INT") || kind.equals("DATE") ? Long.SIZE - Integer.SIZE : 0;
     mostCharacters = mostCharacters(declared);
+    mostFraction = type.getScale();
+    mostWhole = type.getPrecision() - mostFraction;
     byte[] path = name.getBytes("UTF-8");
     absent = RowDigest.hash(path, 0, path.length);
     int count = type.getChildren() == null ? 0 : type.getChildren().size();
@@ -183,6 +188,9 @@ class OrcColumn {
   private void foldDecimals(DecimalColumnVector vector, long[] hashes) {
     for (int i = 0; i < found; i++) {
       HiveDecimalWritable value = vector.vector[places[i]];
+      // Readers round or cut it, or take it for NULL; bounds do not say so.
+      boolean isDeclared = value.scale() <= mostFraction && value.rawPrecision() - value.scale() <= mostWhole;
+      if (!isDeclared) doubtful = "a decimal of more digits than its type has";
       if (range != null) range.add(value);
       BigInteger digits = value.getHiveDecimal().unscaledValue();
       byte[] bytes = digits.toByteArray();

@@ -26,6 +26,7 @@ import org.apache.orc.impl.MemoryManagerImpl;
 /** The merge of ORC files. Those of an output must have equal types, user metadata, calendar and time zone. */
 class OrcMerge extends FileMerge {
   private static final int LEAST_STRIDE = 1000;
+  private static final int LEAST_OF_BATCH = 64;
   private static final long MOST_STRIDE_OF_BLOOMS = 1L << 20;
   /** Most of them have one false positive of a hundred. */
   private static final long BLOOM_BYTES_OF_ROW = 2L;
@@ -170,7 +171,8 @@ class OrcMerge extends FileMerge {
 
   private void copyBatch(VectorizedRowBatch batch, long[] hashes) throws IOException {
     requireNotKilled();
-    work.takeValues(batch.size);
+    // By what the file says of its texts a batch may have a single row; one costs as much as some values.
+    work.takeValues(Math.max(batch.size, LEAST_OF_BATCH));
     Arrays.fill(hashes, 0, batch.size, RowDigest.START);
     root.foldRows(batch.cols, batch.size, hashes);
     digest.add(hashes, batch.size);

@@ -42,7 +42,7 @@ class OrcOutput extends PhysicalFsWriter {
     if (source.footer.getTypes(column).getKind() == OrcProto.Type.Kind.TIMESTAMP) zone.correct(statistics);
     // The library's bounds leave out what comes after a NaN at the start of a row group.
     boolean hasNaN = ((OrcColumn) columns.get(column)).hasNaN;
-    if (statistics.hasDoubleStatistics()) correct(statistics.getDoubleStatisticsBuilder(), hasNaN);
+    if (statistics.hasDoubleStatistics()) includeEveryNumber(statistics.getDoubleStatisticsBuilder(), hasNaN);
     if (!statistics.hasStringStatistics()) return;
     OrcProto.StringStatistics bounds = statistics.getStringStatistics();
     boolean low = isExact(bounds.getMinimum()) && isExact(bounds.getLowerBound());
@@ -56,7 +56,7 @@ class OrcOutput extends PhysicalFsWriter {
    * The library's bounds have the zero that came first, and its readers take 0.0 for more than -0.0; SQL takes them for equal. Bounds that
    * may lack a NaN include all numbers, and a sum that is NaN tells the library not to use them.
    */
-  private static void correct(OrcProto.DoubleStatistics.Builder bounds, boolean hasNaN) {
+  private static void includeEveryNumber(OrcProto.DoubleStatistics.Builder bounds, boolean hasNaN) {
     if (hasNaN) bounds.setMinimum(Double.NEGATIVE_INFINITY).setMaximum(Double.POSITIVE_INFINITY).setSum(Double.NaN);
     if (bounds.hasMinimum() && bounds.getMinimum() == 0) bounds.setMinimum(-0.0);
     if (bounds.hasMaximum() && bounds.getMaximum() == 0) bounds.setMaximum(0.0);

@@ -101,15 +101,17 @@ class OrcSource {
     memory.openPages(columns);
     boolean compressed = reader.getCompressionKind() != CompressionKind.NONE;
     for (int i = 0; i < stripes.size(); i++) {
-      long stored = ((StripeInformation) stripes.get(i)).getDataLength();
-      if (stored > memory.storedBytes) throw new ShareExceeded("a stripe as it is stored", stored, memory.storedBytes);
       OrcProto.StripeFooter footer = (OrcProto.StripeFooter) meaning.stripes.get(i);
+      // Not as long as the stripe says its data are: streams of data may lie where it says its index is.
+      long stored = 0;
       OpenPages open = memory.openPages(Math.max(columns, footer.getColumnsCount()));
       for (int j = 0; j < footer.getStreamsCount(); j++) {
         OrcProto.Stream stream = footer.getStreams(j);
         boolean ofIndex = stream.getKind().name().startsWith("ROW_INDEX") || stream.getKind().name().startsWith("BLOOM_FILTER");
+        if (!ofIndex) stored += stream.getLength();
         if (compressed && !ofIndex && stream.getLength() > 0) open.take(reader.getCompressionSize(), "a buffer for each stream of a stripe");
       }
+      if (stored > memory.storedBytes) throw new ShareExceeded("a stripe as it is stored", stored, memory.storedBytes);
       for (int j = 0; j < footer.getColumnsCount(); j++) {
         long values = footer.getColumns(j).getDictionarySize() & 0xffffffffL;
         open.take(Integer.BYTES * values, "a dictionary of " + values + " values");

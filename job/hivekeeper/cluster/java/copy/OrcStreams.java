@@ -185,6 +185,7 @@ class OrcStreams {
   }
 
   private InStream open(OrcProto.Stream stream, long at) throws IOException {
+    if (stream.getLength() > Integer.MAX_VALUE) throw new IOException("a stream of " + stream.getLength() + " bytes is longer than an array");
     byte[] stored = new byte[(int) stream.getLength()];
     if (in == null) in = fs.open(new Path(path));
     if (stored.length > 0) {

@@ -88,7 +88,7 @@ class ParquetMerge extends FileMerge {
       for (ColumnCopier column : columns) {
         ((ColumnCopier) column).open(store, (ChunkClaims) claims.get(ColumnPath.get(((ColumnCopier) column).column.getPath())));
       }
-      if (merged != null) merged.beginWith(pages);
+      if (merged != null) merged.beginWith(pages, work);
       copyGroup(pages.getRowCount(), rowsOf((BlockMetaData) block, FIRST_ROWS));
     }
     long found = digest.rows - before;
@@ -164,6 +164,7 @@ class ParquetMerge extends FileMerge {
     }
     digest.add(hashes, rows);
     if (foundOddNaN) {
+      // This output cannot be right any more. The pass goes on without one: the next must know all such columns.
       needsAgain = true;
       abandon();
     }
