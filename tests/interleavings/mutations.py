@@ -83,8 +83,8 @@ MUTATIONS = {
     ),
     "taking the tail away": Mutation(
         JOINS,
-        'self._take(joined.in_live(joined.join.tail), "tail") and joined.is_aside()',
-        "self.run.files.stat(joined.in_live(joined.join.tail)) is not None",
+        'self._take(path, "tail")\n            if is_taken and joined.is_aside():',
+        "found is not None\n            if is_taken:",
         "joined: pause, recover",
         most=1,
     ),
