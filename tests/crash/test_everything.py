@@ -21,6 +21,7 @@ from hivekeeper.steps import finish
 from support.builders import a_table
 from support.desk import EVERYTHING, DatedDesk, Desk, outcomes
 from support.fakes.files import Killed
+from support.listings import tree
 from support.world import World
 
 UNITS = ["dt=1", "dt=2", "dt=3"]
@@ -208,7 +209,7 @@ class Life(RuleBasedStateMachine):
         assert self.desk.run_directories() == []
         assert list(self.world.tables()) == [self.desk.table]
         control = self.desk.control
-        left = [file.path for file in self.world.files.tree(control.top) if not file.is_dir]
+        left = [file.path for file in tree(self.world.files, control.top) if not file.is_dir]
         assert [path for path in left if names.parent(path) != control.log and path != control.lock] == []
 
 
