@@ -185,13 +185,15 @@ class HiveMetastore:
         if why and time.monotonic() - told_at < KEEP_REFUSAL_S:
             raise MetastoreUnavailable(why)
         if self._roots is None or time.monotonic() - self._read_at > KEEP_ROOTS_S:
+            # Not beside what is read.
+            self._roots = None
             databases = self.databases()
             locations: Dict[str, str] = {}
             places: Dict[str, Tuple[str, ...]] = {}
             characters, of_all = {}, 0
             for database in databases:
                 found = self._read_locations(database)
-                characters[database] = _count_characters(found)
+                characters[database] = _count_characters(found, database)
                 of_all += characters[database]
                 if of_all > ports.MOST_OF_ALL_PLACES:
                     raise self._refuse_all(max(characters, key=lambda name: characters[name]))
@@ -230,10 +232,10 @@ class HiveMetastore:
             raise MetastoreUnavailable(why) from error
 
 
-def _count_characters(found: Mapping[str, Any]) -> int:
-    """Of the names and places of a database's tables."""
-    located = sum(len(table) + len(location) for table, location in found["locations"].items())
-    return located + sum(len(table) + sum(map(len, paths)) for table, paths in found["paths"].items())
+def _count_characters(found: Mapping[str, Any], database: str) -> int:
+    """Of the full names and the places of a database's tables."""
+    located = sum(len(database) + len(table) + len(location) for table, location in found["locations"].items())
+    return located + sum(len(database) + len(table) + sum(map(len, paths)) for table, paths in found["paths"].items())
 
 
 def _told(found: Mapping[str, Dict[str, str]], database: str = "") -> Mapping[str, str]:

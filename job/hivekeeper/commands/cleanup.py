@@ -34,6 +34,8 @@ from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult,
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry, UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History
+from hivekeeper.runlog.joins import Inside
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, MOST_UNITS, BackupPlace, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_log
@@ -278,11 +280,18 @@ def _plan_unit(table: Table, newest: Mapping[str, Effect], effect: Effect, numbe
     unit = Unit(table.full_name, effect.partition, values, absolute(effect.live, table.location), table.storage)
     last = newest[effect.partition]
     is_its_own = last.table_id == table_id(table) and last.live == effect.live
-    expected = last.after if is_its_own and effect.inside is None else ()
+    expected = _with_id(last.after, last.inside) if is_its_own and effect.inside is None else ()
     # A file that a former table left is this one's now: it keeps what is inside.
     inside = effect.inside if effect.table_id == table_id(table) else None
     place = BackupPlace(effect.run, effect.number, effect.place)
     return PlannedUnit(UnitNumber(number), unit, effect.before, (), place, expected, inside=inside)
+
+
+def _with_id(files: Tuple[ManifestFile, ...], inside: Optional[Inside]) -> Tuple[ManifestFile, ...]:
+    """Those of an effect, with the id of a joined one: the same run gives the same name to that of another table whose files have the names
+    of this one's. The names of other new files have a digest of their place.
+    """
+    return tuple(file._replace(file_id=inside.file_id) if inside and file.name == inside.file else file for file in files)
 
 
 def parameters_of(settings: Settings, plan: RunPlan) -> Dict[str, object]:

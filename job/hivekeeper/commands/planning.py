@@ -104,16 +104,15 @@ def make_plan(
         choice.take(*reader.read(some))
     if choice.beyond and wish and not choice.taken:
         log.warning("table=%s step=plan reason='no unit that is fit is as small as max_bytes'", table.log_field)
-    left = () if choice.has_enough else _explain_left(choice, limits)
+    left = () if choice.has_enough else capacity.explain_left(choice.beyond, limits, choice.taken)
     _require_room(table, left, choice.taken)
+    if choice.is_full and not choice.has_enough:
+        left = _with_full(left, choice)
     plan = compaction.plan_compaction(run, observed.control.run(run), table, choice.found, settings, engine)
     return replace(plan, left=(*plan.left, *left))
 
 
-def _explain_left(choice: Choice, limits: Sequence[Limit]) -> Tuple[Left, ...]:
-    left = capacity.explain_left(choice.beyond, limits, choice.taken)
-    if not choice.is_full:
-        return left
+def _with_full(left: Tuple[Left, ...], choice: Choice) -> Tuple[Left, ...]:
     explained = {one.unit.name for one in left}
     return (*left, *(Left(one.unit, compaction.LONGER_RIGHTS) for one in choice.waiting if one.name not in explained))
 

@@ -119,6 +119,9 @@ class Found(Protocol):
 
 Present = TypeVar("Present", bound=Found)
 
+# Files by name that a directory must hold, each with its length and its id, 0 if that is not known.
+Expected = Mapping[str, Tuple[int, int]]
+
 
 class Cut(Protocol):
     """A file that was cut: its id, and its length since."""
@@ -199,13 +202,31 @@ def is_untouched(mark: Snapshot, now: Union[FileInfo, Snapshot], clock_ms: int, 
     return same and can_tell(mark, clock_ms, grain_ms)
 
 
-def holds(expected: Mapping[str, int], entries: Iterable[FileInfo]) -> bool:
-    """Whether all files of a certificate (name → length) are present; others may be present too.
+def expect(files: Iterable[ManifestFile]) -> Expected:
+    return {file.name: (file.length, file.file_id) for file in files}
+
+
+def expect_new(lengths: Mapping[str, int]) -> Expected:
+    """Files that a run has made, by name, of which the ids are not known."""
+    return {name: (length, 0) for name, length in lengths.items()}
+
+
+def holds(expected: Expected, entries: Iterable[FileInfo]) -> bool:
+    """Whether all these files are present; others may be present too. By their ids where those are known: the files of another table, which
+    somebody may rename to this place, may have the same names and lengths.
 
     Markers do not count: any writer may create or remove them, and they hold no rows.
     """
-    present = {entry.name: entry.length for entry in entries if not entry.is_dir}
-    return all(present.get(name) == length for name, length in expected.items() if length or not names.is_hidden(name))
+    present = {entry.name: (entry.length, entry.file_id) for entry in entries if not entry.is_dir}
+    return all(
+        _is_expected(present.get(name), length, file_id)
+        for name, (length, file_id) in expected.items()
+        if length or not names.is_hidden(name)
+    )
+
+
+def _is_expected(found: Optional[Tuple[int, int]], length: int, file_id: int) -> bool:
+    return found is not None and found[0] == length and file_id in (0, found[1])
 
 
 def holds_exactly(expected: Mapping[str, int], entries: Iterable[FileInfo]) -> bool:

@@ -19,7 +19,7 @@ from hivekeeper.plan import listings
 from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
-from hivekeeper.runlog.manifests import Found
+from hivekeeper.runlog.manifests import Expected, Found
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.exchange import CarriedOver
@@ -57,7 +57,7 @@ def move_file(files: Files, source: str, directory: str, name: str = "") -> str:
     )
 
 
-def move_late(run: Run, unit: PlannedUnit, entries: Sequence[FileInfo], expected: Mapping[str, int]) -> CarriedOver:
+def move_late(run: Run, unit: PlannedUnit, entries: Sequence[FileInfo], expected: Expected) -> CarriedOver:
     """Move complete files that the manifest does not know from a listing into live.
 
     Only while live still holds the expected files: a later overwrite has replaced these rows as well. That is looked at before each file.
@@ -87,7 +87,7 @@ def _is_carried(run: Run, unit: PlannedUnit, file: FileInfo) -> bool:
 
 
 @contextmanager
-def _staying(run: Run, unit: PlannedUnit, expected: Mapping[str, int]) -> Iterator[StillLive]:
+def _staying(run: Run, unit: PlannedUnit, expected: Expected) -> Iterator[StillLive]:
     """What is moved to live while it lasts goes to the directory that is there now, or nowhere: another table's may come to its path."""
     found = run.files.stat(unit.live)
     live = found.file_id if found else 0
@@ -100,7 +100,7 @@ class StillLive:
     to it.
     """
 
-    def __init__(self, run: Run, unit: PlannedUnit, expected: Mapping[str, int], directory_id: int) -> None:
+    def __init__(self, run: Run, unit: PlannedUnit, expected: Expected, directory_id: int) -> None:
         self._run, self._unit, self._expected, self._directory_id = run, unit, expected, directory_id
         self._sure_of, self._moved = 0, 0
 
@@ -123,19 +123,26 @@ class StillLive:
         return True
 
 
-def return_staging(files: Files, entries: Iterable[FileInfo], live: str) -> None:
-    """Move Impala's empty staging directory back to live, so that the backup matches its manifest. Impala may have re-created it."""
-    for staging in filter(listings.is_impala_staging, entries):
-        try:
-            files.rename_exact(staging.path, names.join(live, staging.name))
-        except TargetExists:
-            files.remove_empty(staging.path)
-        except SourceMissing:
-            # Live is missing (dropped or overwritten meanwhile), or an earlier call succeeded although it reported an error.
-            continue
+def return_staging(run: Run, unit: PlannedUnit, entries: Iterable[FileInfo], expected: Expected) -> None:
+    """Move Impala's empty staging directory back to live, so that the backup matches its manifest. Impala may have re-created it.
+
+    As late files, only while live holds the expected files: in another table's directory it would be a writer at work.
+    """
+    stagings = list(filter(listings.is_impala_staging, entries))
+    with _staying(run, unit, expected) if stagings else nullcontext(None) as still:
+        for staging in stagings:
+            if still is None or not still.holds():
+                return
+            try:
+                run.files.rename_exact(staging.path, names.join(unit.live, staging.name))
+            except TargetExists:
+                run.files.remove_empty(staging.path)
+            except SourceMissing:
+                # Live is missing (dropped or overwritten meanwhile), or an earlier call succeeded although it reported an error.
+                continue
 
 
-def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional[Mapping[str, int]] = None) -> bool:
+def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional[Expected] = None) -> bool:
     """Merge the directories set aside into another one; whether all were. A subdirectory whose name is free moves whole, so that its
     committer finds it.
 
@@ -148,7 +155,7 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional
         return True
     with nullcontext(None) if expected is None else _staying(run, unit, expected) as still:
         for aside in asides:
-            why = why_strange(run, unit, aside, target) or _merge_allowed(run, aside, target, still)
+            why = why_strange(run, unit, aside, target) or _why_older(run, aside, target) or _merge_allowed(run, aside, target, still)
             is_all = is_all and not why
             if why:
                 reason = f"{why}; what came to its place while it was away stays there"
@@ -167,6 +174,26 @@ def why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str) -> st
     there = list(filter(None, map(run.files.stat, dict.fromkeys([target, run.paths.unit("retired", unit.number)]))))
     is_known = any(listings.may_have_made(aside, {one.owner for one in there}, one) for one in there)
     return "" if is_known else f"{aside.owner}, who made it, may not be one who writes to the table"
+
+
+def _why_older(run: Run, aside: FileInfo, target: str) -> str:
+    """Why a directory that is older than the run is not merged, "" if it may be: most that come to live's place while it is away are made
+    then. Another table's, which somebody has renamed there, is older; in `target` they could delete its files, or read them later.
+
+    A committer of a job that began before the run may have made it, too, with the rights that others have there. A NameNode's ids only grow
+    (INodeId).
+    """
+    own = run.files.stat(run.paths.top)
+    if own is None or not 0 < aside.file_id < own.file_id:
+        return ""
+    known = run.files.attributes([aside.path, target], {aside.path: aside.file_id})
+    there, into = known.get(aside.path), known.get(target)
+    if there is None or into is None or there.directory_id not in (0, aside.file_id):
+        return ""
+    is_alike = (there.owner, there.acl) == (into.owner, into.acl) and (there.group == into.group or not into.mode & 0o020)
+    if is_alike and not into.mode & ~there.mode & 0o022:
+        return ""
+    return f"it is older than the run, and more users may write to {target}: it may be another table's"
 
 
 def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
@@ -264,7 +291,7 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, k
 
     Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that.
     """
-    nested, looked_at = _find_liftable(files, live, listings.find_committed(seen), room, (*known, *seen.entries))
+    nested, looked_at = _find_liftable(files, live, seen.file_id, listings.find_committed(seen), room, (*known, *seen.entries))
     with files.anchored({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
         for directory, inside in nested.items():
             # Nothing may be moved out of it perhaps: it stays.
@@ -277,13 +304,15 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, k
 
 
 def _find_liftable(
-    files: Files, live: str, committed: Sequence[FileInfo], room: int, had: Sequence[Found]
+    files: Files, live: str, live_id: int, committed: Sequence[FileInfo], room: int, had: Sequence[Found]
 ) -> Tuple[Mapping[str, Tuple[FileInfo, ...]], int]:
     """The files in those directories that a committer may have left, by directory, and how much was looked at. None of another one, of
     which the rights were not looked at, that somebody has put in its place since. Nothing deeper is looked at: no committer leaves that.
     """
     own = files.stat(live) if committed and room > 0 else None
-    known = {entry.path: entry.file_id for entry in committed if own is not None and listings.is_as_open(entry, own)}
+    if own is None or own.file_id != live_id:
+        return {}, 0
+    known = {entry.path: entry.file_id for entry in committed if listings.is_as_open(entry, own)}
     if not known or len(known) > MOST_LIFTED_DIRECTORIES:
         return {}, 0
     try:

@@ -313,7 +313,7 @@ def find_objection(run: Run, unit: PlannedUnit, held: str, takes_late: bool) -> 
     Open files are checked before taking the listing that is compared: a file closed in between then shows its new
     length. Whoever could write to the partition may have put millions of files into it: such a backup stays as it is.
     """
-    expected = {file.name: file.length for file in unit.expected} if takes_late else {}
+    expected = manifests.expect(unit.expected) if takes_late else {}
     late: Tuple[str, ...] = ()
     entries, crowded = _look_at_held(run, unit, held)
     if expected and not crowded and manifests.find_late(unit.manifest, entries):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import ContextManager, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import ContextManager, Iterator, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Unit
@@ -20,7 +20,7 @@ from hivekeeper.ports import FilesUnavailable, NoPermission, NoSpace, SourceMiss
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.joins import length_of
-from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.manifests import Expected, ManifestFile
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.arrivals import move_file
 from hivekeeper.steps.checks import Checked, check_often
@@ -123,7 +123,7 @@ class ConcatExchange:
             raise FilesUnavailable(f"{own.path}: it was moved just now")
         return Picture(left, (), incoming, seen.entries if seen.exists else None)
 
-    def holds(self, expected: Mapping[str, int], entries: Sequence[FileInfo]) -> bool:
+    def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         return manifests.holds(expected, entries) and self.joined.has_planned_blocks()
 
     def bring_in(self) -> None:
@@ -144,6 +144,8 @@ class ConcatExchange:
                 self._make_room()
                 with self.run.files.anchored({self.unit.live: joined.require_in_place()}):
                     self._take(own.path, "file")
+                # If it was moved just now, what is needed is complete aside: the next recovery brings it back.
+                joined.require_in_place()
             taken = joined.find_taken()
             # Not if that is T without the sources, which came to the place of its substitute just now.
             if joined.has_joined(taken):
@@ -188,14 +190,14 @@ class ConcatExchange:
         with self.run.files.anchored({self.unit.live: self.joined.require_in_place()}):
             move_file(self.run.files, file.path, self.unit.live, name)
 
-    def carry_over(self, expected: Mapping[str, int]) -> CarriedOver:  # noqa: ARG002
+    def carry_over(self, expected: Expected) -> CarriedOver:  # noqa: ARG002
         """Other files of live were never away."""
         return NOTHING_LATE
 
     def find_unmerged(self) -> str:
         return ""
 
-    def settle_live(self, since_ms: Optional[float]) -> Tuple[FileInfo, ...]:  # noqa: ARG002
+    def settle_live(self, since_ms: Optional[float], expected: Expected) -> Tuple[FileInfo, ...]:  # noqa: ARG002
         """Only T: there may be thousands of other files."""
         found = self.run.files.stat(self.joined.in_live(self.joined.join.file))
         return (found,) if found is not None else ()
@@ -276,7 +278,8 @@ class ConcatExchange:
         Another table's directory may come to the path, with files of the same names: one command joins those of both.
         """
         live = self.run.files.stat(self.unit.live)
-        directory_id = live.file_id if live is not None else 0
+        # It may be away for that look alone.
+        directory_id = live.file_id if live is not None else self.joined.made.directory_id
         with self.run.files.anchored({self.unit.live: directory_id}) if directory_id else nullcontext():
             yield directory_id
 

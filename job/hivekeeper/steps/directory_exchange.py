@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import ContextManager, Mapping, Optional, Sequence, Tuple
+from typing import ContextManager, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Unit
@@ -16,7 +16,7 @@ from hivekeeper.plan import eligibility, listings
 from hivekeeper.ports import MetastoreUnavailable, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
-from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.manifests import Expected, ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps import arrivals
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
@@ -105,7 +105,7 @@ class DirectoryExchange:
         departed = without_empty_staging(self.run.files, seen[self.left].entries)
         return Picture(seen[self.left].exists, departed, seen[self.incoming].exists, entries)
 
-    def holds(self, expected: Mapping[str, int], entries: Sequence[FileInfo]) -> bool:
+    def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         self._require_whole(len(entries))
         return manifests.holds(expected, entries)
 
@@ -122,13 +122,13 @@ class DirectoryExchange:
     def keep_departed(self) -> Tuple[ManifestFile, ...]:
         return self.unit.manifest
 
-    def carry_over(self, expected: Mapping[str, int]) -> CarriedOver:
+    def carry_over(self, expected: Expected) -> CarriedOver:
         entries = self.run.look([self.unit], [self.left])[self.left].entries
         self._require_whole(len(entries))
         carried = arrivals.move_late(self.run, self.unit, entries, expected)
         # As late files: none of another table's directory.
         if manifests.is_of(self.unit.manifest, entries):
-            arrivals.return_staging(self.run.files, entries, self.unit.live)
+            arrivals.return_staging(self.run, self.unit, entries, expected)
         is_merged = arrivals.merge_recreated(self.run, self.unit, self.unit.live, expected)
         return replace(carried, is_merged=is_merged)
 
@@ -142,11 +142,14 @@ class DirectoryExchange:
             # It may not be listed, and something may be in it.
             return False
 
-    def settle_live(self, since_ms: Optional[float]) -> Tuple[FileInfo, ...]:
+    def settle_live(self, since_ms: Optional[float], expected: Expected) -> Tuple[FileInfo, ...]:
         live = self.unit.live
         seen = self.run.look([self.unit], [live])[live]
         # Known once live was listed: each call before may have waited for a NameNode.
         is_new = since_ms is not None and self.run.cluster.clock.monotonic_ms() - since_ms <= MOST_MS_NEW
+        # Another table's directory may be there, in which what lies in directories of its own is no committer's.
+        if not manifests.holds(expected, seen.entries):
+            return seen.entries
         # A table may have become another engine's since it was exchanged first.
         if not is_new or why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):
             return seen.entries

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Callable, ContextManager, Iterable, Iterator, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Callable, ContextManager, Iterable, Iterator, Optional, Protocol, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Unit
 from hivekeeper.plan.recover import Move, next_move
@@ -16,7 +16,7 @@ from hivekeeper.ports import FilesError, FilesUnavailable, NoPermission, NoSpace
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
-from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.manifests import Expected, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import late_directories, places
@@ -102,7 +102,7 @@ class Means(Protocol):
     def picture(self) -> Picture:
         """Where the files are now, and stay. Raises Fenced if another run took this one over."""
 
-    def holds(self, expected: Mapping[str, int], entries: Sequence[FileInfo]) -> bool:
+    def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         """Whether live, with these entries, still holds what came in."""
 
     def bring_in(self) -> None:
@@ -117,7 +117,7 @@ class Means(Protocol):
     def keep_departed(self) -> Tuple[ManifestFile, ...]:
         """Make a backup of this run of the files that left live, without touching live; returns them."""
 
-    def carry_over(self, expected: Mapping[str, int]) -> CarriedOver:
+    def carry_over(self, expected: Expected) -> CarriedOver:
         """Step 6: move files that arrived during the exchange to live."""
 
     def find_unmerged(self) -> str:
@@ -125,7 +125,7 @@ class Means(Protocol):
         Removes empty ones.
         """
 
-    def settle_live(self, since_ms: Optional[float]) -> Tuple[FileInfo, ...]:
+    def settle_live(self, since_ms: Optional[float], expected: Expected) -> Tuple[FileInfo, ...]:
         """What live holds; if it was brought in a moment ago, not before `since_ms` (monotonic), then after moving up the files of a
         directory that a late committer has renamed into it since.
         """
@@ -145,7 +145,7 @@ class Words:
 class Exchange:
     """One unit's exchange.
 
-    `expected` maps the files that live must hold afterwards to their lengths, None if unknown. `prepare` and `object_to` run before
+    `expected` are the files that live must hold afterwards, None if unknown. `prepare` and `object_to` run before
     anything is changed in live: the first claims the incoming files or returns why they must not come in, the second returns why they are
     not as planned. `cancel` gives up the incoming files, wherever they are, and can be repeated; so does `give_up` while the old files are
     not live, and `was_given_up` tells it until the log has the run (a join's means tell it themselves). `describe` gives the same exchange
@@ -156,7 +156,7 @@ class Exchange:
     unit: PlannedUnit
     means: Means
     words: Words
-    expected: Optional[Mapping[str, int]]
+    expected: Optional[Expected]
     prepare: Callable[[], Optional[Reason]]
     object_to: Callable[[Iterable[FileInfo]], Optional[Reason]]
     cancel: Callable[[], None]
@@ -345,7 +345,7 @@ def _finish(exchange: Exchange, since_ms: Optional[float], gap_ms: Optional[floa
     """Steps 6 and 7, after the new files are live: carry over, then verify. `since_ms`: as for `Means.settle_live`."""
     assert exchange.expected is not None
     carried = NOTHING_LATE if nothing_late else exchange.means.carry_over(exchange.expected)
-    entries = exchange.means.settle_live(since_ms)
+    entries = exchange.means.settle_live(since_ms, exchange.expected)
     if exchange.means.holds(exchange.expected, entries):
         nested = late_directories.find_nested(entries)
         done = UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, carried.moved, nested=nested)
@@ -387,5 +387,5 @@ def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Op
         outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=places.ADVICE)
     # Where enough was listed, the last look at all units tells it (late_directories.tell_all).
     is_enough = exchange.run.has_listed_enough and not unmerged
-    nested = "" if is_enough else late_directories.find_nested(exchange.means.settle_live(None))
+    nested = "" if is_enough else late_directories.find_nested(exchange.means.settle_live(None, {}))
     return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why, nested=nested)

@@ -18,6 +18,7 @@ from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable, require_rea
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
+from hivekeeper.runlog.manifests import Expected
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.observe import find_alone, find_existing, look_at, qualify_all, refused_if_too_many
@@ -378,9 +379,9 @@ def _restore(run: Run, units: Sequence[UnitResult], found: Places) -> Tuple[Set[
     return {planned.number for planned in back if planned.number not in failed}, failed
 
 
-def _expected(unit: UnitResult) -> Dict[str, int]:
+def _expected(unit: UnitResult) -> Expected:
     """The files in live after this result."""
     if unit.certificate and unit.exchanged:
-        return dict(unit.certificate.files)
+        return manifests.expect_new(unit.certificate.files)
     files = unit.planned.expected if unit.exchanged else unit.planned.manifest
-    return {file.name: file.length for file in files}
+    return manifests.expect(files)

@@ -9,7 +9,7 @@ import logging
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Dict, Iterable, List, Optional, Sequence, Set
+from typing import Iterable, List, Optional, Sequence, Set
 
 from hivekeeper.model import FileInfo
 from hivekeeper.reasons import Code, Reason
@@ -85,7 +85,7 @@ def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:
         unit,
         DirectoryExchange.of(run, unit, "restoring"),
         WORDS,
-        lengths_of(unit),
+        manifests.expect(unit.expected),
         prepare=partial(claim_backup, run, unit),
         object_to=partial(object_to_backup, unit),
         cancel=partial(give_back, run, unit),
@@ -114,10 +114,6 @@ def give_back(run: Run, unit: PlannedUnit) -> None:
         require_own_directory(run)
         return
     return_backup(run, unit, restoring)
-
-
-def lengths_of(unit: PlannedUnit) -> Dict[str, int]:
-    return {file.name: file.length for file in unit.expected}
 
 
 def find_passed(run: Run, units: Sequence[PlannedUnit]) -> Set[int]:

@@ -514,15 +514,25 @@ def test_what_somebody_puts_at_a_units_place_in_the_gap_is_merged_only_as_long_a
     assert (f"step=merge-recreated left path='{aside}'" in caplog.text) is (number == 11)
 
 
-def come_in_the_gap(desk, directory, files):
-    """Somebody renames a directory with one file to the unit's place while its live directory is away."""
+def come_in_the_gap(desk, directory, files, is_new=False):
+    """Somebody renames a directory with one file to the unit's place while its live directory is away. `is_new`: it is made then."""
     place, live = f"{desk.live()}/.moved", desk.live("dt=1")
-    desk.world.add_file(f"{place}/late.parquet", ["late"])
-    for path, attributes in ((place, directory), (f"{place}/late.parquet", files)):
-        node = desk.world.files.namespace.find(path)
-        node.attributes = replace(node.attributes, **attributes)
+
+    def make():
+        desk.world.add_file(f"{place}/late.parquet", ["late"])
+        for path, attributes in ((place, directory), (f"{place}/late.parquet", files)):
+            node = desk.world.files.namespace.find(path)
+            node.attributes = replace(node.attributes, **attributes)
+
+    def come():
+        if is_new:
+            make()
+        desk.world.files.writer.rename_into(place, live)
+
+    if not is_new:
+        make()
     age(desk)
-    before_first(desk, lambda what: f"/ready/u00001 {live}" in what, lambda: desk.world.files.writer.rename_into(place, live))
+    before_first(desk, lambda what: f"/ready/u00001 {live}" in what, come)
 
 
 def test_a_file_that_comes_to_a_units_place_in_the_gap_stays_aside_and_is_told_of(caplog):
@@ -685,7 +695,7 @@ def test_what_a_writer_of_another_user_writes_in_the_gap_is_merged_if_it_is_open
     """Nobody can tell whether a closed directory is another table's, the files of which whoever may write to this one could delete."""
     desk = a_desk("dt=1")
     before = desk.world.rows_of(desk.table)
-    come_in_the_gap(desk, directory, files)
+    come_in_the_gap(desk, directory, files, is_new=True)
     result = desk.compact()
     before["late"] += is_merged
     assert desk.world.rows_of(desk.table) == +before

@@ -158,6 +158,20 @@ def test_partitions_beyond_the_length_of_rights_that_a_plan_holds_are_left_for_l
     assert sorted(outcomes(desk.compact()).values()) == ([] if is_alike else ["swapped"] * 10)
 
 
+def test_partitions_that_need_nothing_and_have_such_long_rights_do_not_make_an_error_of_the_others(monkeypatch):
+    monkeypatch.setattr(compaction, "MOST_RIGHTS", 2000)
+    monkeypatch.setattr("hivekeeper.plan.analysis.UNITS_AT_ONCE", 10)
+    desk, _ = make_many(units=0)
+    for number in range(30):
+        desk.world.make_partition(desk.table, f"dt={number:02d}")
+        for file in "abcd" if number < 10 else "ab":
+            desk.world.add_file(f"{desk.live(f'dt={number:02d}')}/{file}.parquet", ["x"] if number >= 10 else [])
+        set_attributes(desk, desk.live(f"dt={number:02d}"), xattrs=(("user.n", f"{number:0400d}"),))
+    desk.world.files.namespace.advance(3_600_000)
+    result = desk.compact()
+    assert (sorted(outcomes(result).values()), result.code) == (["empty"] * 10 + ["left"] * 20, Exit.PARTIAL)
+
+
 @pytest.mark.parametrize("is_held_by_another", [True, False])
 def test_hives_lock_is_waited_for_once_in_a_run_if_that_is_in_vain(monkeypatch, is_held_by_another):
     """Whoever may read the table can keep a lock on it; each batch waited."""

@@ -69,8 +69,10 @@ def test_a_time_as_young_as_the_clock_proves_nothing():
 
 
 def test_a_certificate_is_held_by_name_and_length():
-    assert manifests.holds({"a": 1000}, [A, B])
-    assert not manifests.holds({"a": 999}, [A, B])
-    assert not manifests.holds({"c": 1000}, a_snapshot(A, B).entries)
+    assert manifests.holds(manifests.expect_new({"a": 1000}), [A, B])
+    assert not manifests.holds(manifests.expect_new({"a": 999}), [A, B])
+    assert not manifests.holds(manifests.expect_new({"c": 1000}), a_snapshot(A, B).entries)
+    assert manifests.holds({"a": (1000, A.file_id)}, [A, B])
+    assert not manifests.holds({"a": (1000, B.file_id)}, [A, B])
     assert manifests.holds_exactly({"a": 1000, "b": 1000}, [A, B])
     assert not manifests.holds_exactly({"a": 1000}, [A, B])

@@ -318,3 +318,30 @@ def test_a_joined_file_of_the_same_name_is_not_taken_out_of_the_other_directory(
     desk.recover()
     assert desk.recover().tables[0].problem is None
     assert rows(desk) == (ALL if is_unchanged else REPLACED)
+
+
+def test_nor_if_the_directory_was_away_just_when_it_was_looked_for(desk, monkeypatch):
+    """Its id is not known then, and the joined file is looked at when it is back."""
+    desk.kill_before(CONCAT, lambda: compact(desk))
+    name, exchange, seen = give_theirs_the_same(desk), Exchange(desk, monkeypatch, before=()), []
+    stat, namespace = desk.world.files.stat, desk.world.files.namespace
+
+    def be_away(path):
+        seen.extend([path] if path == exchange.live else [])
+        if path != exchange.live or len(seen) != 2:
+            return stat(path)
+        namespace.rename(exchange.live, exchange.aside)
+        try:
+            return stat(path)
+        finally:
+            namespace.rename(exchange.aside, exchange.live)
+
+    monkeypatch.setattr(desk.world.files, "stat", be_away)
+    at(desk, TAKE, exchange.forth)
+    desk.recover()
+    assert exchange.was_there
+    exchange.back()
+    theirs = {names.base(path): content.rows for path, content in desk.world.files.contents(THEIRS).items()}
+    assert theirs.get(name) == ("joined payments",)
+    desk.recover()
+    assert rows(desk) == ALL

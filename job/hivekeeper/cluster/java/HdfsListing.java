@@ -4,6 +4,7 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.net.URI;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -28,7 +29,10 @@ class HdfsListing {
   private static final String ANSWER_LIMIT = "ipc.maximum.response.length";
   private static final String IDLE_TIME = "ipc.client.connection.maxidletime";
   private static final String PROVIDER = "dfs.client.failover.proxy.provider.";
-  private static final String OF_OBSERVERS = "org.apache.hadoop.hdfs.server.namenode.ha.ObserverReadProxyProvider";
+  private static final String READS_BY_ROUTERS = "dfs.client.rbf.observer.read.enable";
+  /** Of which it is known that no observer answers. */
+  private static final List<String> OF_ACTIVE =
+      Arrays.asList("ConfiguredFailoverProxyProvider", "RequestHedgingProxyProvider", "IPFailoverProxyProvider");
 
   private final Configuration conf;
   private final Map<URI, DistributedFileSystem> own = new ConcurrentHashMap<URI, DistributedFileSystem>();
@@ -59,10 +63,9 @@ class HdfsListing {
     DirectoryListing told;
     try {
       told = list(ownClient(place), place, after, true);
-    } catch (FileNotFoundException gone) {
-      throw gone;
     } catch (IOException refused) {
-      // Whatever else it was, the client of all others meets it too. After a failover it may be the answer of a server that is on standby.
+      // Whatever else it was, the client of all others meets it too, also that there is no such directory. After a failover it may be the
+      // answer of a server that is on standby, or was the active one before.
       return readWithoutBlocks(place, after, names, byId);
     }
     Part part = new Part(told);
@@ -152,15 +155,15 @@ class HdfsListing {
 
   private boolean mayBeObserved(URI server) {
     String provider = conf.getTrimmed(PROVIDER + server.getHost());
-    if (provider == null) return false;
-    Class<?> observing = conf.getClassByNameOrNull(OF_OBSERVERS);
-    Class<?> ofServer = conf.getClassByNameOrNull(provider);
-    return ofServer == null || (observing != null && observing.isAssignableFrom(ofServer));
+    if (provider == null) return conf.getBoolean(READS_BY_ROUTERS, false);
+    return !OF_ACTIVE.contains(provider.substring(provider.lastIndexOf('.') + 1));
   }
 
   private Configuration ownConf() {
     Configuration changed = new Configuration(conf);
-    changed.setInt(ANSWER_LIMIT, Math.min(LONGEST_ANSWER, conf.getInt(ANSWER_LIMIT, LONGEST_ANSWER)));
+    int most = conf.getInt(ANSWER_LIMIT, LONGEST_ANSWER);
+    // 0 stands for no limit.
+    changed.setInt(ANSWER_LIMIT, most > 0 ? Math.min(LONGEST_ANSWER, most) : LONGEST_ANSWER);
     // Clients share a connection whose settings are the same, and the limit is not among those that are compared.
     changed.setInt(IDLE_TIME, conf.getInt(IDLE_TIME, 10000) + 1);
     // A refused answer counts as a server that fails, which is tried again and again.
