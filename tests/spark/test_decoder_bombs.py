@@ -519,6 +519,14 @@ def test_streams_are_not_decompressed_without_a_look(copier, tmp_path, kind):
     require_refused(kinds, {source.name: answer.failed for source, answer in zip(sources, answers)})
 
 
+def test_a_stream_of_short_blocks_is_read(copier, tmp_path):
+    """ORC in C++ can begin a block with each row group. The library keeps its buffer for all of them."""
+    blocks = b"".join(orc_bombs.block(orc_bombs.deflated(bytes([one]))) for one in orc_bombs.NUMBERS)
+    body = orc_bombs.file_of(orc_bombs.BIGINT, {orc_bombs.DATA: blocks}, codec=orc_bombs.ZLIB, block_size=LARGEST, is_blocks=True)
+    (answer,) = copier.digest([listed(write_each(tmp_path, {"u": lambda: body})[0])], format="orc")
+    assert (answer.failed, answer.digest.rows) == ("", 3)
+
+
 def test_blocks_of_lzo_are_only_decompressed_where_they_cannot_crash_the_jvm(rows, spark, tmp_path):
     """No other decompressor reads them."""
     packed = bytes([17 + len(orc_bombs.FOOTER_WITHOUT_ROWS)]) + orc_bombs.FOOTER_WITHOUT_ROWS + b"\x11\x00\x00"
