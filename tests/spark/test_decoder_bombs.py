@@ -424,6 +424,7 @@ MALFORMED_SNAPPY = {
     # It crashes the JVM with the library of Spark 3.3.
     "length that overflows": hostile_files.varint(64) + b"\xfc\xff\xff\xff\x7f" + b"a" * 40,
     "copy of nothing": hostile_files.varint(8) + b"\x0ca\x01\x08" + b"aaa",
+    "copy from a distance of 0": hostile_files.varint(8) + b"\x0caaaa\x01\x00",
     "copy from before": hostile_files.varint(8) + b"\x0caaaa\x01\x05",
     "more than it says": hostile_files.varint(3) + b"\x0caaaa",
     "less than it says": hostile_files.varint(5) + b"\x0caaaa",
@@ -459,6 +460,10 @@ NOTHING = orc_bombs.block(b"", is_compressed=False) + orc_bombs.block(orc_bombs.
 LARGEST = 1 << 23
 
 
+# The copy finds what an earlier block left in the buffer.
+LZ4_FROM_A_DISTANCE_OF_0 = b"\x10a\x00\x00\xc0" + b"\x00\x01\x00" * 4
+
+
 class Blocks(NamedTuple):
     """Blocks before those of three numbers, and why they are not decompressed; the library's buffer has so many bytes."""
 
@@ -479,6 +484,9 @@ def blocks_of_each_kind(unlike: bytes) -> Mapping[str, Blocks]:
         # The library takes what it finds in a block of ZLIB that is cut off.
         if codec != orc_bombs.ZLIB:
             kinds[f"cut off {codec}"] = Blocks(orc_bombs.block(pack(NOISE)[:-40]), codec, why="a compressed block is malformed")
+    kinds["copy of LZ4 from a distance of 0"] = Blocks(
+        orc_bombs.block(LZ4_FROM_A_DISTANCE_OF_0), orc_bombs.LZ4, why="a compressed block is malformed"
+    )
     for name, body in MALFORMED_SNAPPY.items():
         kinds[name] = Blocks(orc_bombs.block(body), orc_bombs.SNAPPY, why="a compressed block is (malformed|cut off)")
     return kinds

@@ -136,14 +136,35 @@ public class OrcBlocks {
     return zstd.decompressByteArray(out.array(), begin(out), out.remaining(), in.array(), begin(in), in.remaining());
   }
 
-  /** The decompressor that uses neither native code nor unsafe access. */
-  private static int unpackLz4(ByteBuffer in, ByteBuffer out) {
+  /** By the decompressor that uses neither native code nor unsafe access. */
+  private static int unpackLz4(ByteBuffer in, ByteBuffer out) throws IOException {
     byte[] stored = in.array();
-    return LZ4Factory.safeInstance().safeDecompressor().decompress(stored, begin(in), in.remaining(), out.array(), begin(out), out.remaining());
+    int found = LZ4Factory.safeInstance().safeDecompressor().decompress(stored, begin(in), in.remaining(), out.array(), begin(out), out.remaining());
+    requireDistances(stored, begin(in), begin(in) + in.remaining());
+    return found;
+  }
+
+  /**
+   * Of a block of LZ4 that was decompressed, whose lengths and places are right therefore. A copy from a distance of 0 leaves in the buffer what
+   * was there before, which is zeros for other readers. A block is texts and such copies in turn (lz4_Block_format.md).
+   */
+  private static void requireDistances(byte[] stored, int begin, int end) throws IOException {
+    int at = begin;
+    while (at < end) {
+      int token = stored[at++] & 255;
+      int length = token >> 4;
+      for (int more = length == 15 ? 255 : 0; more == 255; length += more) more = stored[at++] & 255;
+      at += length;
+      // The last text has no copy behind it.
+      if (at >= end) return;
+      if (stored[at] == 0 && stored[at + 1] == 0) throw new IOException("a compressed block is malformed");
+      at += 2;
+      for (int more = (token & 15) == 15 ? 255 : 0; more == 255; ) more = stored[at++] & 255;
+    }
   }
 
   private void byLibrary(ByteBuffer in, ByteBuffer out) throws IOException {
-    if (CRASHES && kind == CompressionKind.SNAPPY) requireSnappy(in.array(), begin(in), begin(in) + in.remaining(), out.remaining());
+    if (kind == CompressionKind.SNAPPY) requireSnappy(in.array(), begin(in), begin(in) + in.remaining(), out.remaining());
     // There is no other decompressor of LZO here, and nothing that looks at its blocks.
     if (CRASHES && kind == CompressionKind.LZO) {
       throw new IOException("it is compressed with LZO, at which aircompressor " + VERSION + ", before 0.27, may crash the JVM");
@@ -161,8 +182,9 @@ public class OrcBlocks {
   }
 
   /**
-   * Where the length of a text overflows, the JVM may crash. A block is its decompressed length, then texts and copies of what comes before
-   * them (format_description.txt of Snappy).
+   * Where the length of a text overflows, aircompressor before 0.27 may crash the JVM; a copy from a distance of 0 leaves in the buffer what was
+   * there before, with any version. A block is its decompressed length, then texts and copies of what comes before them
+   * (format_description.txt of Snappy).
    */
   private static void requireSnappy(byte[] stored, int begin, int end, int size) throws IOException {
     int at = begin;
