@@ -464,6 +464,26 @@ LARGEST = 1 << 23
 LZ4_FROM_A_DISTANCE_OF_0 = b"\x10a\x00\x00\xc0" + b"\x00\x01\x00" * 4
 
 
+def frame(body: bytes, head: bytes, is_repeated: bool = False) -> bytes:
+    """Of Zstandard, with a block for each byte: as it is, or as a byte that is repeated once."""
+    blocks = [(1 << 3 | is_repeated << 1 | (at == len(body))).to_bytes(3, "little") + body[at - 1 : at] for at in range(1, len(body) + 1)]
+    return b"\x28\xb5\x2f\xfd" + head + b"".join(blocks)
+
+
+def frames(body: bytes) -> Mapping[str, bytes]:
+    """Sound ones, and what is none: `zstd` reads it, too."""
+    size = len(body)
+    heads = {"its size": bytes([32, size]), "a window": b"\x00\x58", "both": b"\x80\x58" + size.to_bytes(4, "little")}
+    found = {f"sound frame with {name}": frame(body, head) for name, head in heads.items()}
+    found["sound frame of 8 bytes of size"] = frame(body, b"\xc0\x58" + size.to_bytes(8, "little"), is_repeated=True)
+    whole = found["sound frame with its size"]
+    found["two frames"] = whole * 2
+    found["nothing, then a frame"] = b"\x50\x2a\x4d\x18" + (3).to_bytes(4, "little") + b"abc" + whole
+    found["frame, then nothing"] = whole + b"\x50\x2a\x4d\x18" + (0).to_bytes(4, "little")
+    found["frame of version 0.7"] = b"\x27\xb5\x2f\xfd" + bytes([32, size, 64, 0, size]) + body + b"\xc0\x00\x00"
+    return found
+
+
 class Blocks(NamedTuple):
     """Blocks before those of three numbers, and why they are not decompressed; the library's buffer has so many bytes."""
 
@@ -483,10 +503,13 @@ def blocks_of_each_kind(unlike: bytes) -> Mapping[str, Blocks]:
         kinds[f"longer {codec}"] = Blocks(orc_bombs.block(pack(b"\x00" * 5000)), codec, 4096, "than the 4096 bytes that are claimed")
         # The library takes what it finds in a block of ZLIB that is cut off.
         if codec != orc_bombs.ZLIB:
-            kinds[f"cut off {codec}"] = Blocks(orc_bombs.block(pack(NOISE)[:-40]), codec, why="a compressed block is malformed")
+            kinds[f"cut off {codec}"] = Blocks(orc_bombs.block(pack(NOISE)[:-40]), codec, why="a compressed block is (malformed|cut off)")
     kinds["copy of LZ4 from a distance of 0"] = Blocks(
         orc_bombs.block(LZ4_FROM_A_DISTANCE_OF_0), orc_bombs.LZ4, why="a compressed block is malformed"
     )
+    for name, body in frames(unlike).items():
+        why = "" if name.startswith("sound") else "a compressed block is malformed: it is not one frame"
+        kinds[name] = Blocks(orc_bombs.block(body), orc_bombs.ZSTD, why=why)
     for name, body in MALFORMED_SNAPPY.items():
         kinds[name] = Blocks(orc_bombs.block(body), orc_bombs.SNAPPY, why="a compressed block is (malformed|cut off)")
     return kinds
@@ -525,6 +548,13 @@ def test_streams_are_not_decompressed_without_a_look(copier, tmp_path, kind):
     sources = write_each(tmp_path, {name: lambda name=name, blocks=blocks: file_of(name, blocks) for name, blocks in kinds.items()})
     answers = copier.digest([listed(source) for source in sources], format="orc")
     require_refused(kinds, {source.name: answer.failed for source, answer in zip(sources, answers)})
+
+
+def test_a_frame_of_zstandard_may_have_a_checksum(copier, tmp_path):
+    checked = bytes.fromhex("28b52ffd045819000000010aad9ae499")
+    body = orc_bombs.file_of(orc_bombs.BIGINT, {orc_bombs.DATA: orc_bombs.block(checked)}, codec=orc_bombs.ZSTD, is_blocks=True)
+    (answer,) = copier.digest([listed(write_each(tmp_path, {"u": lambda: body})[0])], format="orc")
+    assert (answer.failed, answer.digest.rows) == ("", 3)
 
 
 def test_a_stream_of_short_blocks_is_read(copier, tmp_path):

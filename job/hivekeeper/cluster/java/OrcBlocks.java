@@ -23,6 +23,7 @@ public class OrcBlocks {
   /** What a section may become when it is decompressed: some in any case, and twice as much as zlib can pack into a byte. */
   private static final long FREE_BYTES = 1L << 20;
   private static final long BYTES_PER_BYTE = 2048L;
+  private static final long ZSTD_FRAME = 0xfd2fb528L;
   /** The version of aircompressor; null if it is not known. */
   private static final String VERSION = version();
   private static final boolean CRASHES = VERSION == null || VERSION.matches("0\\.([01]?\\d|2[0-6])(\\D.*)?");
@@ -131,9 +132,33 @@ public class OrcBlocks {
     return found;
   }
 
-  private int unpackZstd(ByteBuffer in, ByteBuffer out) {
+  private int unpackZstd(ByteBuffer in, ByteBuffer out) throws IOException {
+    requireFrame(in.array(), begin(in), begin(in) + in.remaining());
     if (zstd == null) zstd = new ZstdDecompressCtx();
     return zstd.decompressByteArray(out.array(), begin(out), out.remaining(), in.array(), begin(in), in.remaining());
+  }
+
+  /**
+   * Zstandard's decoder also takes several frames, frames that are passed over, and those of old formats (0.4 to 0.7), which other readers refuse.
+   * A frame is a header, blocks, and maybe a checksum (RFC 8878).
+   */
+  private static void requireFrame(byte[] stored, int begin, int end) throws IOException {
+    long magic = number(stored, begin, 4, end);
+    int how = (int) number(stored, begin + 4, 1, end);
+    boolean isSingle = (how & 32) != 0;
+    int sizeBytes = how >> 6 == 0 ? (isSingle ? 1 : 0) : 1 << (how >> 6);
+    int dictionaryBytes = 1 << (how & 3) >> 1;
+    int at = begin + 5 + (isSingle ? 0 : 1) + dictionaryBytes + sizeBytes;
+    boolean isLast = magic != ZSTD_FRAME;
+    while (!isLast) {
+      long header = number(stored, at, HEADER_BYTES, end);
+      isLast = (header & 1) == 1;
+      // One byte that is repeated, or so many.
+      long size = (header >> 1 & 3) == 1 ? 1 : header >> 3;
+      at += HEADER_BYTES + (int) size;
+    }
+    if ((how & 4) != 0) at += 4;
+    if (magic != ZSTD_FRAME || at != end) throw new IOException("a compressed block is malformed: it is not one frame of Zstandard");
   }
 
   /** By the decompressor that uses neither native code nor unsafe access. */
