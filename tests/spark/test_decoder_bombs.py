@@ -565,6 +565,26 @@ def test_a_stream_of_short_blocks_is_read(copier, tmp_path):
     assert (answer.failed, answer.digest.rows) == ("", 3)
 
 
+def test_an_end_that_does_not_say_how_long_blocks_become_means_what_others_take_it_for(rows, copier, spark, tmp_path):
+    """Of 256 KiB: ORC in C++ and from 1.8 on. ORC 1.7 would decompress without end."""
+    streams = {orc_bombs.DATA: orc_bombs.block(orc_bombs.deflated(orc_bombs.NUMBERS))}
+    body = orc_bombs.file_of(orc_bombs.BIGINT, streams, codec=orc_bombs.ZLIB, block_size=0, is_blocks=True)
+    source = write_each(tmp_path, {"u": lambda: body})[0]
+    (source / "b").write_bytes(body)
+    assert po.read_table(source / "a").column(0).to_pylist() == [5, 6, 7]
+    files = listed(source)
+    (answer,) = copier.digest([files], format="orc")
+    reasons = [
+        answer.failed,
+        *(why for _, why in rows.footers("orc", {1: files})[1].unreadable),
+        *rows.find_unlike("orc", {1: files}).values(),
+    ]
+    if spark.version.startswith("3.3"):
+        assert len(reasons) == 4 and all("it does not say how long its blocks are" in why for why in reasons)
+    else:
+        assert (reasons, answer.digest.rows) == ([""], 6)
+
+
 def test_blocks_of_lzo_are_only_decompressed_where_they_cannot_crash_the_jvm(rows, spark, tmp_path):
     """No other decompressor reads them."""
     packed = bytes([17 + len(orc_bombs.FOOTER_WITHOUT_ROWS)]) + orc_bombs.FOOTER_WITHOUT_ROWS + b"\x11\x00\x00"

@@ -89,7 +89,8 @@ public class OrcClaims {
     sizeOfEnd(postscript, last.length, length);
     CompressionKind kind = CompressionKind.valueOf(postscript.getCompression().name());
     if (kind == CompressionKind.NONE) return;
-    long block = postscript.getCompressionBlockSize();
+    long block = OrcLayout.blockSize(postscript);
+    if (block == 0) throw new IOException("it does not say how long its blocks are, which this version of ORC has to know");
     if (block < 0 || block > MOST_BLOCK) throw new IOException("it claims blocks of " + block + " bytes; none has more than " + MOST_BLOCK);
     long footer = length - last.length - 1 - postscript.getFooterLength();
     requireSound(in, footer, postscript.getFooterLength(), kind, (int) block);
