@@ -504,6 +504,9 @@ def blocks_of_each_kind(unlike: bytes) -> Mapping[str, Blocks]:
         # The library takes what it finds in a block of ZLIB that is cut off.
         if codec != orc_bombs.ZLIB:
             kinds[f"cut off {codec}"] = Blocks(orc_bombs.block(pack(NOISE)[:-40]), codec, why="a compressed block is (malformed|cut off)")
+    # The library stops where ZLIB says it ends.
+    too_long = "longer than the 1024 bytes that are claimed|Buffer size too small"
+    kinds["end of ZLIB, then more"] = Blocks(orc_bombs.block(orc_bombs.deflated(unlike) + NOISE), orc_bombs.ZLIB, 1024, too_long)
     kinds["copy of LZ4 from a distance of 0"] = Blocks(
         orc_bombs.block(LZ4_FROM_A_DISTANCE_OF_0), orc_bombs.LZ4, why="a compressed block is malformed"
     )

@@ -81,6 +81,9 @@ public class OrcBlocks {
         int header = (int) number(stored, at, HEADER_BYTES, stored.length);
         int begin = at + HEADER_BYTES;
         if (header >> 1 > stored.length - begin) throw new EOFException("a compressed block does not fit into its section");
+        if (header >> 1 > size) {
+          throw new IOException("a compressed block of " + (header >> 1) + " bytes is longer than the " + size + " bytes that are claimed");
+        }
         next = begin + (header >> 1);
         boolean isPlain = (header & 1) == 1;
         if (!isPlain) {
