@@ -588,6 +588,14 @@ def test_an_end_that_does_not_say_how_long_blocks_become_means_what_others_take_
         assert (reasons, answer.digest.rows) == ([""], 6)
 
 
+def test_a_file_at_which_the_library_fails_is_closed(gateway, rows, tmp_path):
+    """Its one row is of a type that is not there."""
+    foot = orc_bombs.message((1, 3), (2, 0), (4, orc_bombs.message((1, orc_bombs.STRUCT), (2, b"\x05"), (3, b"id"))), (6, 0), (8, 0))
+    assert unreadable_orc(rows, tmp_path, {"u": orc_bombs.file_with_blocks(foot, orc_bombs.NONE, 0)})["u"]
+    descriptors = Path(f"/proc/{gateway.java_gateway.proc.pid}/fd")
+    assert [place for place in map(os.path.realpath, descriptors.iterdir()) if place.startswith(str(tmp_path))] == []
+
+
 def test_blocks_of_lzo_are_only_decompressed_where_they_cannot_crash_the_jvm(rows, spark, tmp_path):
     """No other decompressor reads them."""
     packed = bytes([17 + len(orc_bombs.FOOTER_WITHOUT_ROWS)]) + orc_bombs.FOOTER_WITHOUT_ROWS + b"\x11\x00\x00"

@@ -72,15 +72,15 @@ public class OrcClaims {
   public static OrcInput open(Configuration conf, FileSystem whole, Path place, long begin, long length, boolean withStripes) throws IOException {
     PartFileSystem fs = PartFileSystem.opened(whole, place, begin, length);
     FSDataInputStream in = fs.opened;
-    boolean fits = false;
+    OrcInput input = null;
     try {
       requireSound(in, length, withStripes);
-      fits = true;
+      // With its length, as listed: without one the library asks the NameNode for each file again.
+      input = new OrcInput(OrcFile.createReader(place, OrcFile.readerOptions(conf).filesystem(fs).maxLength(length)), in);
     } finally {
-      if (!fits) in.close();
+      if (input == null) in.close();
     }
-    // With its length, as listed: without one the library asks the NameNode for each file again.
-    return new OrcInput(OrcFile.createReader(place, OrcFile.readerOptions(conf).filesystem(fs).maxLength(length)), in);
+    return input;
   }
 
   private static void requireSound(FSDataInputStream in, long length, boolean withStripes) throws IOException {

@@ -134,9 +134,12 @@ class OrcSource {
     }
   }
 
-  RecordReader rows() throws IOException {
-    Reader.Options how = reader.options().skipCorruptRecords(false).useZeroCopy(Boolean.FALSE);
-    return reader.rows(how.dataReader(new OrcStripes(fs, path, reader, meaning.stripes)));
+  OrcStripes stripes() {
+    return new OrcStripes(fs, path, reader, meaning.stripes);
+  }
+
+  RecordReader rows(OrcStripes stripes) throws IOException {
+    return reader.rows(reader.options().skipCorruptRecords(false).useZeroCopy(Boolean.FALSE).dataReader(stripes));
   }
 
   /** For about as much as a megabyte. Decimals as objects, because a stored scale may differ from the declared one. */
