@@ -571,7 +571,8 @@ def test_a_stream_of_short_blocks_is_read(copier, tmp_path):
 def test_an_end_that_does_not_say_how_long_blocks_become_means_what_others_take_it_for(rows, copier, spark, tmp_path):
     """Of 256 KiB: ORC in C++ and from 1.8 on. ORC 1.7 would decompress without end."""
     streams = {orc_bombs.DATA: orc_bombs.block(orc_bombs.deflated(orc_bombs.NUMBERS))}
-    body = orc_bombs.file_of(orc_bombs.BIGINT, streams, codec=orc_bombs.ZLIB, block_size=0, is_blocks=True)
+    more = orc_bombs.block(orc_bombs.deflated(orc_bombs.message((1000, b"unknown"))))
+    body = orc_bombs.file_of(orc_bombs.BIGINT, streams, codec=orc_bombs.ZLIB, block_size=0, is_blocks=True, blocks_of_footer=more)
     source = write_each(tmp_path, {"u": lambda: body})[0]
     (source / "b").write_bytes(body)
     assert po.read_table(source / "a").column(0).to_pylist() == [5, 6, 7]
