@@ -424,6 +424,7 @@ MALFORMED_SNAPPY = {
     # It crashes the JVM with the library of Spark 3.3.
     "length that overflows": hostile_files.varint(64) + b"\xfc\xff\xff\xff\x7f" + b"a" * 40,
     "copy of nothing": hostile_files.varint(8) + b"\x0ca\x01\x08" + b"aaa",
+    "copy from a distance of 0": hostile_files.varint(8) + b"\x0caaaa\x01\x00",
     "copy from before": hostile_files.varint(8) + b"\x0caaaa\x01\x05",
     "more than it says": hostile_files.varint(3) + b"\x0caaaa",
     "less than it says": hostile_files.varint(5) + b"\x0caaaa",
@@ -459,6 +460,30 @@ NOTHING = orc_bombs.block(b"", is_compressed=False) + orc_bombs.block(orc_bombs.
 LARGEST = 1 << 23
 
 
+# The copy finds what an earlier block left in the buffer.
+LZ4_FROM_A_DISTANCE_OF_0 = b"\x10a\x00\x00\xc0" + b"\x00\x01\x00" * 4
+
+
+def frame(body: bytes, head: bytes, is_repeated: bool = False) -> bytes:
+    """Of Zstandard, with a block for each byte: as it is, or as a byte that is repeated once."""
+    blocks = [(1 << 3 | is_repeated << 1 | (at == len(body))).to_bytes(3, "little") + body[at - 1 : at] for at in range(1, len(body) + 1)]
+    return b"\x28\xb5\x2f\xfd" + head + b"".join(blocks)
+
+
+def frames(body: bytes) -> Mapping[str, bytes]:
+    """Sound ones, and what is none: `zstd` reads it, too."""
+    size = len(body)
+    heads = {"its size": bytes([32, size]), "a window": b"\x00\x58", "both": b"\x80\x58" + size.to_bytes(4, "little")}
+    found = {f"sound frame with {name}": frame(body, head) for name, head in heads.items()}
+    found["sound frame of 8 bytes of size"] = frame(body, b"\xc0\x58" + size.to_bytes(8, "little"), is_repeated=True)
+    whole = found["sound frame with its size"]
+    found["two frames"] = whole * 2
+    found["nothing, then a frame"] = b"\x50\x2a\x4d\x18" + (3).to_bytes(4, "little") + b"abc" + whole
+    found["frame, then nothing"] = whole + b"\x50\x2a\x4d\x18" + (0).to_bytes(4, "little")
+    found["frame of version 0.7"] = b"\x27\xb5\x2f\xfd" + bytes([32, size, 64, 0, size]) + body + b"\xc0\x00\x00"
+    return found
+
+
 class Blocks(NamedTuple):
     """Blocks before those of three numbers, and why they are not decompressed; the library's buffer has so many bytes."""
 
@@ -478,7 +503,16 @@ def blocks_of_each_kind(unlike: bytes) -> Mapping[str, Blocks]:
         kinds[f"longer {codec}"] = Blocks(orc_bombs.block(pack(b"\x00" * 5000)), codec, 4096, "than the 4096 bytes that are claimed")
         # The library takes what it finds in a block of ZLIB that is cut off.
         if codec != orc_bombs.ZLIB:
-            kinds[f"cut off {codec}"] = Blocks(orc_bombs.block(pack(NOISE)[:-40]), codec, why="a compressed block is malformed")
+            kinds[f"cut off {codec}"] = Blocks(orc_bombs.block(pack(NOISE)[:-40]), codec, why="a compressed block is (malformed|cut off)")
+    # The library stops where ZLIB says it ends.
+    too_long = "longer than the 1024 bytes that are claimed|Buffer size too small"
+    kinds["end of ZLIB, then more"] = Blocks(orc_bombs.block(orc_bombs.deflated(unlike) + NOISE), orc_bombs.ZLIB, 1024, too_long)
+    kinds["copy of LZ4 from a distance of 0"] = Blocks(
+        orc_bombs.block(LZ4_FROM_A_DISTANCE_OF_0), orc_bombs.LZ4, why="a compressed block is malformed"
+    )
+    for name, body in frames(unlike).items():
+        why = "" if name.startswith("sound") else "a compressed block is malformed: it is not one frame"
+        kinds[name] = Blocks(orc_bombs.block(body), orc_bombs.ZSTD, why=why)
     for name, body in MALFORMED_SNAPPY.items():
         kinds[name] = Blocks(orc_bombs.block(body), orc_bombs.SNAPPY, why="a compressed block is (malformed|cut off)")
     return kinds
@@ -517,6 +551,50 @@ def test_streams_are_not_decompressed_without_a_look(copier, tmp_path, kind):
     sources = write_each(tmp_path, {name: lambda name=name, blocks=blocks: file_of(name, blocks) for name, blocks in kinds.items()})
     answers = copier.digest([listed(source) for source in sources], format="orc")
     require_refused(kinds, {source.name: answer.failed for source, answer in zip(sources, answers)})
+
+
+def test_a_frame_of_zstandard_may_have_a_checksum(copier, tmp_path):
+    checked = bytes.fromhex("28b52ffd045819000000010aad9ae499")
+    body = orc_bombs.file_of(orc_bombs.BIGINT, {orc_bombs.DATA: orc_bombs.block(checked)}, codec=orc_bombs.ZSTD, is_blocks=True)
+    (answer,) = copier.digest([listed(write_each(tmp_path, {"u": lambda: body})[0])], format="orc")
+    assert (answer.failed, answer.digest.rows) == ("", 3)
+
+
+def test_a_stream_of_short_blocks_is_read(copier, tmp_path):
+    """ORC in C++ can begin a block with each row group. The library keeps its buffer for all of them."""
+    blocks = b"".join(orc_bombs.block(orc_bombs.deflated(bytes([one]))) for one in orc_bombs.NUMBERS)
+    body = orc_bombs.file_of(orc_bombs.BIGINT, {orc_bombs.DATA: blocks}, codec=orc_bombs.ZLIB, block_size=LARGEST, is_blocks=True)
+    (answer,) = copier.digest([listed(write_each(tmp_path, {"u": lambda: body})[0])], format="orc")
+    assert (answer.failed, answer.digest.rows) == ("", 3)
+
+
+def test_an_end_that_does_not_say_how_long_blocks_become_means_what_others_take_it_for(rows, copier, spark, tmp_path):
+    """Of 256 KiB: ORC in C++ and from 1.8 on. ORC 1.7 would decompress without end."""
+    streams = {orc_bombs.DATA: orc_bombs.block(orc_bombs.deflated(orc_bombs.NUMBERS))}
+    more = orc_bombs.block(orc_bombs.deflated(orc_bombs.message((1000, b"unknown"))))
+    body = orc_bombs.file_of(orc_bombs.BIGINT, streams, codec=orc_bombs.ZLIB, block_size=0, is_blocks=True, blocks_of_footer=more)
+    source = write_each(tmp_path, {"u": lambda: body})[0]
+    (source / "b").write_bytes(body)
+    assert po.read_table(source / "a").column(0).to_pylist() == [5, 6, 7]
+    files = listed(source)
+    (answer,) = copier.digest([files], format="orc")
+    reasons = [
+        answer.failed,
+        *(why for _, why in rows.footers("orc", {1: files})[1].unreadable),
+        *rows.find_unlike("orc", {1: files}).values(),
+    ]
+    if spark.version.startswith("3.3"):
+        assert len(reasons) == 4 and all("it does not say how long its blocks are" in why for why in reasons)
+    else:
+        assert (reasons, answer.digest.rows) == ([""], 6)
+
+
+def test_a_file_at_which_the_library_fails_is_closed(gateway, rows, tmp_path):
+    """Its one row is of a type that is not there."""
+    foot = orc_bombs.message((1, 3), (2, 0), (4, orc_bombs.message((1, orc_bombs.STRUCT), (2, b"\x05"), (3, b"id"))), (6, 0), (8, 0))
+    assert unreadable_orc(rows, tmp_path, {"u": orc_bombs.file_with_blocks(foot, orc_bombs.NONE, 0)})["u"]
+    descriptors = Path(f"/proc/{gateway.java_gateway.proc.pid}/fd")
+    assert [place for place in map(os.path.realpath, descriptors.iterdir()) if place.startswith(str(tmp_path))] == []
 
 
 def test_blocks_of_lzo_are_only_decompressed_where_they_cannot_crash_the_jvm(rows, spark, tmp_path):

@@ -45,7 +45,7 @@ def file_of(
 
     So many `encodings` are for no column. `digits` of a decimal: how many, and how many of them are behind the point.
     `index_size` bytes more are to be put behind the streams. `is_blocks`: the streams are blocks already. `blocks_of_footer` come before
-    that of the stripe.
+    that of the stripe. The end does not say a `block_size` of 0.
     """
 
     def held(body: bytes) -> bytes:
@@ -65,7 +65,8 @@ def file_of(
     statistics = [(7, message((1, 3))), (7, message((1, 3)))]
     length = index_size + len(data) + len(ending)
     foot = held(message((1, 3), (2, length), (3, stripe), *types, (6, 3), *statistics, (8, 0)))
-    postscript = message((1, len(foot)), (2, codec), (3, block_size), (4, b"\x00\x0c"), (5, 0), (8000, b"ORC"))
+    buffers = [(3, block_size)] if block_size else []
+    postscript = message((1, len(foot)), (2, codec), *buffers, (4, b"\x00\x0c"), (5, 0), (8000, b"ORC"))
     return b"ORC" + data + ending + foot + postscript + bytes([len(postscript)])
 
 

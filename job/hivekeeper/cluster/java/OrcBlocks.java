@@ -23,6 +23,7 @@ public class OrcBlocks {
   /** What a section may become when it is decompressed: some in any case, and twice as much as zlib can pack into a byte. */
   private static final long FREE_BYTES = 1L << 20;
   private static final long BYTES_PER_BYTE = 2048L;
+  private static final long ZSTD_FRAME = 0xfd2fb528L;
   /** The version of aircompressor; null if it is not known. */
   private static final String VERSION = version();
   private static final boolean CRASHES = VERSION == null || VERSION.matches("0\\.([01]?\\d|2[0-6])(\\D.*)?");
@@ -80,6 +81,9 @@ public class OrcBlocks {
         int header = (int) number(stored, at, HEADER_BYTES, stored.length);
         int begin = at + HEADER_BYTES;
         if (header >> 1 > stored.length - begin) throw new EOFException("a compressed block does not fit into its section");
+        if (header >> 1 > size) {
+          throw new IOException("a compressed block of " + (header >> 1) + " bytes is longer than the " + size + " bytes that are claimed");
+        }
         next = begin + (header >> 1);
         boolean isPlain = (header & 1) == 1;
         if (!isPlain) {
@@ -131,19 +135,73 @@ public class OrcBlocks {
     return found;
   }
 
-  private int unpackZstd(ByteBuffer in, ByteBuffer out) {
-    if (zstd == null) zstd = new ZstdDecompressCtx();
+  private int unpackZstd(ByteBuffer in, ByteBuffer out) throws IOException {
+    requireFrame(in.array(), begin(in), begin(in) + in.remaining());
+    if (zstd == null) zstd = newZstd();
     return zstd.decompressByteArray(out.array(), begin(out), out.remaining(), in.array(), begin(in), in.remaining());
   }
 
-  /** The decompressor that uses neither native code nor unsafe access. */
-  private static int unpackLz4(ByteBuffer in, ByteBuffer out) {
+  private static ZstdDecompressCtx newZstd() throws IOException {
+    try {
+      return new ZstdDecompressCtx();
+    } catch (LinkageError failed) {
+      String place = System.getProperty("java.io.tmpdir");
+      throw new IOException("it is compressed with Zstandard, whose library cannot be loaded from " + place + " (mounted noexec?)", failed);
+    }
+  }
+
+  /**
+   * Zstandard's decoder also takes several frames, frames that are passed over, and those of old formats (0.4 to 0.7), which other readers refuse.
+   * A frame is a header, blocks, and maybe a checksum (RFC 8878).
+   */
+  private static void requireFrame(byte[] stored, int begin, int end) throws IOException {
+    long magic = number(stored, begin, 4, end);
+    int how = (int) number(stored, begin + 4, 1, end);
+    boolean isSingle = (how & 32) != 0;
+    int sizeBytes = how >> 6 == 0 ? (isSingle ? 1 : 0) : 1 << (how >> 6);
+    int dictionaryBytes = 1 << (how & 3) >> 1;
+    int at = begin + 5 + (isSingle ? 0 : 1) + dictionaryBytes + sizeBytes;
+    boolean isLast = magic != ZSTD_FRAME;
+    while (!isLast) {
+      long header = number(stored, at, HEADER_BYTES, end);
+      isLast = (header & 1) == 1;
+      // One byte that is repeated, or so many.
+      long size = (header >> 1 & 3) == 1 ? 1 : header >> 3;
+      at += HEADER_BYTES + (int) size;
+    }
+    if ((how & 4) != 0) at += 4;
+    if (magic != ZSTD_FRAME || at != end) throw new IOException("a compressed block is malformed: it is not one frame of Zstandard");
+  }
+
+  /** By the decompressor that uses neither native code nor unsafe access. */
+  private static int unpackLz4(ByteBuffer in, ByteBuffer out) throws IOException {
     byte[] stored = in.array();
-    return LZ4Factory.safeInstance().safeDecompressor().decompress(stored, begin(in), in.remaining(), out.array(), begin(out), out.remaining());
+    int found = LZ4Factory.safeInstance().safeDecompressor().decompress(stored, begin(in), in.remaining(), out.array(), begin(out), out.remaining());
+    requireDistances(stored, begin(in), begin(in) + in.remaining());
+    return found;
+  }
+
+  /**
+   * Of a block of LZ4 that was decompressed, whose lengths and places are right therefore. A copy from a distance of 0 leaves in the buffer what
+   * was there before, which is zeros for other readers. A block is texts and such copies in turn (lz4_Block_format.md).
+   */
+  private static void requireDistances(byte[] stored, int begin, int end) throws IOException {
+    int at = begin;
+    while (at < end) {
+      int token = stored[at++] & 255;
+      int length = token >> 4;
+      for (int more = length == 15 ? 255 : 0; more == 255; length += more) more = stored[at++] & 255;
+      at += length;
+      // The last text has no copy behind it.
+      if (at >= end) return;
+      if (stored[at] == 0 && stored[at + 1] == 0) throw malformed();
+      at += 2;
+      for (int more = (token & 15) == 15 ? 255 : 0; more == 255; ) more = stored[at++] & 255;
+    }
   }
 
   private void byLibrary(ByteBuffer in, ByteBuffer out) throws IOException {
-    if (CRASHES && kind == CompressionKind.SNAPPY) requireSnappy(in.array(), begin(in), begin(in) + in.remaining(), out.remaining());
+    if (kind == CompressionKind.SNAPPY) requireSnappy(in.array(), begin(in), begin(in) + in.remaining(), out.remaining());
     // There is no other decompressor of LZO here, and nothing that looks at its blocks.
     if (CRASHES && kind == CompressionKind.LZO) {
       throw new IOException("it is compressed with LZO, at which aircompressor " + VERSION + ", before 0.27, may crash the JVM");
@@ -161,8 +219,9 @@ public class OrcBlocks {
   }
 
   /**
-   * Where the length of a text overflows, the JVM may crash. A block is its decompressed length, then texts and copies of what comes before
-   * them (format_description.txt of Snappy).
+   * Where the length of a text overflows, aircompressor before 0.27 may crash the JVM; a copy from a distance of 0 leaves in the buffer what was
+   * there before, with any version. A block is its decompressed length, then texts and copies of what comes before them
+   * (format_description.txt of Snappy).
    */
   private static void requireSnappy(byte[] stored, int begin, int end, int size) throws IOException {
     int at = begin;
@@ -173,17 +232,30 @@ public class OrcBlocks {
     while (at < end) {
       int tag = stored[at++] & 255;
       int kind = tag & 3;
-      int more = kind == 3 ? 4 : kind > 0 ? kind : Math.max(0, (tag >> 2) - 59);
-      long told = number(stored, at, more, end);
-      at += more;
-      long length = kind == 1 ? 4 + (tag >> 2 & 7) : kind == 0 && more > 0 ? told + 1 : (tag >> 2) + 1;
-      long back = kind == 1 ? told | (tag & 224) << 3 : told;
-      boolean isThere = kind == 0 ? length <= end - at : back > 0 && back <= found;
+      int length = (tag >> 2) + 1;
+      if (kind == 0) {
+        long told = length;
+        if (length > 60) {
+          told = number(stored, at, length - 60, end) + 1;
+          at += length - 60;
+        }
+        if (told > end - at) throw malformed();
+        length = (int) told;
+        at += length;
+      } else {
+        // Each with a fixed number of bytes: it takes half the time.
+        long back = kind == 1 ? number(stored, at, 1, end) | (tag & 224) << 3 : kind == 2 ? number(stored, at, 2, end) : number(stored, at, 4, end);
+        if (back <= 0 || back > found) throw malformed();
+        if (kind == 1) length = 4 + (tag >> 2 & 7);
+        at += kind == 3 ? 4 : kind;
+      }
       found += length;
-      if (!isThere || found > claimed) throw new IOException("a compressed block is malformed");
-      if (kind == 0) at += (int) length;
     }
-    if (found != claimed) throw new IOException("a compressed block is malformed");
+    if (found != claimed) throw malformed();
+  }
+
+  private static IOException malformed() {
+    return new IOException("a compressed block is malformed");
   }
 
   private static IOException tooLong(int size) {

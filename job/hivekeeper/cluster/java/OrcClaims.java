@@ -72,15 +72,15 @@ public class OrcClaims {
   public static OrcInput open(Configuration conf, FileSystem whole, Path place, long begin, long length, boolean withStripes) throws IOException {
     PartFileSystem fs = PartFileSystem.opened(whole, place, begin, length);
     FSDataInputStream in = fs.opened;
-    boolean fits = false;
+    OrcInput input = null;
     try {
       requireSound(in, length, withStripes);
-      fits = true;
+      // With its length, as listed: without one the library asks the NameNode for each file again.
+      input = new OrcInput(OrcFile.createReader(place, OrcFile.readerOptions(conf).filesystem(fs).maxLength(length)), in);
     } finally {
-      if (!fits) in.close();
+      if (input == null) in.close();
     }
-    // With its length, as listed: without one the library asks the NameNode for each file again.
-    return new OrcInput(OrcFile.createReader(place, OrcFile.readerOptions(conf).filesystem(fs).maxLength(length)), in);
+    return input;
   }
 
   private static void requireSound(FSDataInputStream in, long length, boolean withStripes) throws IOException {
@@ -89,7 +89,8 @@ public class OrcClaims {
     sizeOfEnd(postscript, last.length, length);
     CompressionKind kind = CompressionKind.valueOf(postscript.getCompression().name());
     if (kind == CompressionKind.NONE) return;
-    long block = postscript.getCompressionBlockSize();
+    long block = OrcLayout.blockSize(postscript);
+    if (block == 0) throw new IOException("it does not say how long its blocks are, which this version of ORC has to know");
     if (block < 0 || block > MOST_BLOCK) throw new IOException("it claims blocks of " + block + " bytes; none has more than " + MOST_BLOCK);
     long footer = length - last.length - 1 - postscript.getFooterLength();
     requireSound(in, footer, postscript.getFooterLength(), kind, (int) block);

@@ -1,7 +1,10 @@
 package hivekeeper;
 
+import java.io.IOException;
 import java.security.MessageDigest;
 import org.apache.orc.OrcProto;
+import org.apache.orc.impl.BufferChunk;
+import org.apache.orc.impl.OrcTail;
 
 /** What the end of an ORC file says of all its stripes: how they are compressed and indexed, and who wrote them. */
 public class OrcLayout {
@@ -13,6 +16,15 @@ public class OrcLayout {
     digest.update(footer(tail).toByteArray());
     digest.update(postscript(tail).toByteArray());
     return Footer.hex(digest);
+  }
+
+  /** The most bytes that a block becomes. ORC 1.7 has no default for it, by which later versions and C++ read files that do not say it. */
+  public static long blockSize(OrcProto.PostScript postscript) throws IOException {
+    if (postscript.hasCompressionBlockSize()) return postscript.getCompressionBlockSize();
+    // Without a type there is no tail.
+    OrcProto.Footer footer = OrcProto.Footer.newBuilder().addTypes(OrcProto.Type.newBuilder().setKind(OrcProto.Type.Kind.STRUCT)).build();
+    OrcProto.FileTail tail = OrcProto.FileTail.newBuilder().setPostscript(postscript).setFooter(footer).build();
+    return new OrcTail(tail, (BufferChunk) null, -1L).getCompressionBufferSize();
   }
 
   /** Without what is of its rows. */

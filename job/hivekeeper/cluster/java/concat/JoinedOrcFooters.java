@@ -115,12 +115,12 @@ class JoinedOrcFooters implements JoinedFooters {
   }
 
   /** A chunk of a compressed file may be as it is (the lowest bit of its header), and is no longer than the file's buffers. */
-  private void writeChunks(byte[] content, ByteArrayOutputStream out) {
+  private void writeChunks(byte[] content, ByteArrayOutputStream out) throws IOException {
     if (postscript.getCompression() == OrcProto.CompressionKind.NONE) {
       out.write(content, 0, content.length);
       return;
     }
-    long buffer = postscript.getCompressionBlockSize();
+    long buffer = OrcLayout.blockSize(postscript);
     if (buffer <= 0) throw new IllegalStateException("its buffers have " + buffer + " bytes");
     int most = (int) Math.min(buffer, MOST_CHUNK);
     for (int from = 0; from < content.length; from += most) {

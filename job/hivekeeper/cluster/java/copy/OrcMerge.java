@@ -137,16 +137,22 @@ class OrcMerge extends FileMerge {
   }
 
   private void copyStripes(OrcSource source) throws IOException {
+    OrcStripes stripes = source.stripes();
     RecordReader rows = null;
     try {
-      rows = source.rows();
+      rows = source.rows(stripes);
       copyStripes(source, rows);
     } catch (IOException failed) {
       // The library says only where it failed, and its cause why.
       if (failed.getCause() instanceof IOException) throw (IOException) failed.getCause();
       throw failed;
     } finally {
-      if (rows != null) rows.close();
+      try {
+        if (rows != null) rows.close();
+      } finally {
+        // Where memory runs out before there are rows, the library does not close them.
+        stripes.close();
+      }
     }
   }
 

@@ -2,6 +2,7 @@ package hivekeeper.copy;
 
 import hivekeeper.OrcClaims;
 import hivekeeper.OrcInput;
+import hivekeeper.OrcLayout;
 import hivekeeper.OrcMeaning;
 import hivekeeper.PartFileSystem;
 import hivekeeper.WorkLimit;
@@ -87,9 +88,9 @@ class OrcSource {
   }
 
   /** The footer is decompressed in a buffer, too. */
-  private static void requireRoom(OrcProto.PostScript postscript, TaskMemory memory) {
+  private static void requireRoom(OrcProto.PostScript postscript, TaskMemory memory) throws IOException {
     boolean compressed = postscript.getCompression() != OrcProto.CompressionKind.NONE;
-    long size = postscript.getCompressionBlockSize();
+    long size = OrcLayout.blockSize(postscript);
     if (compressed && (size < 0 || size > memory.pageBytes)) throw new ShareExceeded("a buffer", size, memory.pageBytes);
   }
 
@@ -133,9 +134,12 @@ class OrcSource {
     }
   }
 
-  RecordReader rows() throws IOException {
-    Reader.Options how = reader.options().skipCorruptRecords(false).useZeroCopy(Boolean.FALSE);
-    return reader.rows(how.dataReader(new OrcStripes(fs, path, reader, meaning.stripes)));
+  OrcStripes stripes() {
+    return new OrcStripes(fs, path, reader, meaning.stripes);
+  }
+
+  RecordReader rows(OrcStripes stripes) throws IOException {
+    return reader.rows(reader.options().skipCorruptRecords(false).useZeroCopy(Boolean.FALSE).dataReader(stripes));
   }
 
   /** For about as much as a megabyte. Decimals as objects, because a stored scale may differ from the declared one. */
