@@ -185,14 +185,20 @@ class Older:
     """
 
     def __init__(self, run: Run, unit: PlannedUnit, target: str) -> None:
-        places = [target, run.paths.top] + [run.paths.unit("ready", unit.number)] * (target != unit.live)
+        # In live are the new files, unless a rollback has brought old ones back.
+        self._places = [target, run.paths.top] + [run.paths.unit("ready", unit.number)] * (target != unit.live)
         self._files = run.files
-        # Of live these are the new files, unless a rollback has brought old ones back.
-        self._first = max((found.file_id for found in map(run.files.stat, places) if found is not None), default=0)
+        self._first: Optional[int] = None
+
+    def _find_first(self) -> int:
+        """The id from which on a directory is not older; asked for once, and only if there is one to compare."""
+        if self._first is None:
+            self._first = max((found.file_id for found in map(self._files.stat, self._places) if found is not None), default=0)
+        return self._first
 
     def why_left(self, directory: FileInfo, target: str) -> str:
         """Why its files stay where they are, "" if they may go to `target`."""
-        if not 0 < directory.file_id < self._first:
+        if not 0 < directory.file_id < self._find_first():
             return ""
         known = self._files.attributes([directory.path, target], {directory.path: directory.file_id})
         there, into = known.get(directory.path), known.get(target)
