@@ -67,13 +67,16 @@ class Choice:
 
     def take(self, read: Iterable[Candidate], back: Sequence[UnitAnalysis]) -> None:
         """What was read of a portion; `back`: what of it waits again."""
-        candidates_read = self._shared.of_all(read)
-        fit = [candidate.analysis for candidate in candidates_read if compaction.is_fit(candidate, self._rewrite)]
+        known = list(read)
+        is_fit = [compaction.is_fit(candidate, self._rewrite) for candidate in known]
+        fit = [candidate.analysis for candidate, is_one in zip(known, is_fit) if is_one]
+        # What needs nothing, night after night, takes no room from those that are fit.
+        known = [candidate if is_one else compaction.without_rights(candidate) for candidate, is_one in zip(known, is_fit)]
         self.waiting.extendleft(reversed(back))
         self._budget.take(fit)
         self._units.update(unit.name for unit in fit)
         self.taken += fit
-        self.found += candidates_read
+        self.found += self._shared.of_all(known)
 
 
 def make_plan(

@@ -183,6 +183,11 @@ class Shared:
         return self._kept.setdefault(value, value)
 
 
+def without_rights(candidate: Candidate) -> Candidate:
+    """A candidate that is not written, without the texts of its directory's ACL and extended attributes."""
+    return replace(candidate, attributes=replace(candidate.attributes, acl=(), file_acl=(), xattrs=()))
+
+
 def merge(parts: Sequence[UnitFooters]) -> UnitFooters:
     """The footers of a unit's files that were read in parts; without the facts of columns, whose bounds are texts of unknown order."""
     rows: Dict[Form, Dict[str, int]] = {}

@@ -120,6 +120,13 @@ def is_as_open(directory: Union[FileInfo, Attributes], live: Union[FileInfo, Att
     return directory.owner == live.owner and for_group and not live.mode & ~directory.mode & 0o055
 
 
+def is_as_guarded(directory: Attributes, live: Attributes) -> bool:
+    """Whether whoever may write to a unit may write to a directory whose files are to come to it: else they could delete these then."""
+    is_alike = (directory.owner, directory.acl) == (live.owner, live.acl) and (directory.group == live.group or not live.mode & 0o020)
+    is_sticky = directory.mode & 0o1000 and not live.mode & 0o1000
+    return is_alike and not is_sticky and not live.mode & ~directory.mode & 0o022
+
+
 def may_have_made(directory: FileInfo, owners: Container[str], live: FileInfo) -> bool:
     """Whether whoever made a directory at the place of a table without partitions may write to the table: anybody may who may make names
     beside it. Of the group that may, nobody can tell.

@@ -155,7 +155,7 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional
         return True
     with nullcontext(None) if expected is None else _staying(run, unit, expected) as still:
         for aside in asides:
-            why = why_strange(run, unit, aside, target) or _why_older(run, aside, target) or _merge_allowed(run, aside, target, still)
+            why = why_strange(run, unit, aside, target) or _merge_allowed(run, unit, aside, target, still)
             is_all = is_all and not why
             if why:
                 reason = f"{why}; what came to its place while it was away stays there"
@@ -176,24 +176,37 @@ def why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str) -> st
     return "" if is_known else f"{aside.owner}, who made it, may not be one who writes to the table"
 
 
-def _why_older(run: Run, aside: FileInfo, target: str) -> str:
-    """Why a directory that is older than the run is not merged, "" if it may be: most that come to live's place while it is away are made
-    then. Another table's, which somebody has renamed there, is older; in `target` they could delete its files, or read them later.
+class Older:
+    """Which directories are older than what a unit was given, and may be another table's that somebody has renamed, who could delete its
+    files in `target`, or read them later. Most that come to live, or to its place while it is away, are made then.
 
-    A committer of a job that began before the run may have made it, too, with the rights that others have there. A NameNode's ids only grow
-    (INodeId).
+    A committer of a job that began before may have made one, too, with the rights that others have there. A NameNode's ids only grow
+    (INodeId); without ids nothing is known to be older.
     """
-    own = run.files.stat(run.paths.top)
-    if own is None or not 0 < aside.file_id < own.file_id:
+
+    def __init__(self, run: Run, unit: PlannedUnit, target: str) -> None:
+        # In live are the new files, unless a rollback has brought old ones back.
+        self._places = [target, run.paths.top] + [run.paths.unit("ready", unit.number)] * (target != unit.live)
+        self._files = run.files
+        self._first: Optional[int] = None
+
+    def _find_first(self) -> int:
+        """The id from which on a directory is not older; asked for once, and only if there is one to compare."""
+        if self._first is None:
+            self._first = max((found.file_id for found in map(self._files.stat, self._places) if found is not None), default=0)
+        return self._first
+
+    def why_left(self, directory: FileInfo, target: str) -> str:
+        """Why its files stay where they are, "" if they may go to `target`."""
+        if not 0 < directory.file_id < self._find_first():
+            return ""
+        known = self._files.attributes([directory.path, target], {directory.path: directory.file_id})
+        there, into = known.get(directory.path), known.get(target)
+        if there is None or into is None or there.directory_id not in (0, directory.file_id):
+            return f"who may reach {directory.path} is not known"
+        if not listings.is_as_guarded(there, into):
+            return f"{directory.path} is older than this exchange, and more users may write to {target}: it may be another table's"
         return ""
-    known = run.files.attributes([aside.path, target], {aside.path: aside.file_id})
-    there, into = known.get(aside.path), known.get(target)
-    if there is None or into is None or there.directory_id not in (0, aside.file_id):
-        return ""
-    is_alike = (there.owner, there.acl) == (into.owner, into.acl) and (there.group == into.group or not into.mode & 0o020)
-    if is_alike and not into.mode & ~there.mode & 0o022:
-        return ""
-    return f"it is older than the run, and more users may write to {target}: it may be another table's"
 
 
 def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
@@ -202,15 +215,16 @@ def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
     return [entry for match, entry in found if match and int(match["number"]) == unit.number]
 
 
-def _merge_allowed(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
+def _merge_allowed(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
     try:
-        return _merge(run, top, target, still)
+        older = Older(run, unit, target)
+        return older.why_left(top, target) or _merge(run, top, target, still, older)
     except NoPermission as error:
         # It must not keep the unit away for that.
         return str(error)
 
 
-def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
+def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive], older: Older) -> str:
     """Why not all was merged, "" if it was. Without recursion: anyone who may write to the table may nest directories deeper than Python's
     stack.
     """
@@ -238,7 +252,10 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive]) -> 
         same = [(entry, inner) for entry, inner in taken if inner.is_dir and inner.owner == entry.owner]
         if len(same) < len(taken):
             why = f"what has the same name in {target} is somebody else's"
-        waiting += [(entry, inner.path, inner.file_id) for entry, inner in same]
+        for entry, inner in same:
+            left = older.why_left(entry, inner.path)
+            why = left or why
+            waiting += [] if left else [(entry, inner.path, inner.file_id)]
     for directory in reversed(merged):
         run.files.remove_empty(directory)
     return why
@@ -284,14 +301,16 @@ def _move_entries(
     return taken
 
 
-def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, known: Iterable[Found]) -> Tuple[Tuple[FileInfo, ...], int]:
+def lift_nested(
+    files: Files, live: str, seen: Snapshot, most: int, room: int, known: Iterable[Found], older: Older
+) -> Tuple[Tuple[FileInfo, ...], int]:
     """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries, and
     how many files and directories were looked at for that. Of the entries, no more than `most` are listed. `known`: files that the unit has
     had; a directory of copies of these, or of live's, is no committer's.
 
     Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that.
     """
-    nested, looked_at = _find_liftable(files, live, seen.file_id, listings.find_committed(seen), room, (*known, *seen.entries))
+    nested, looked_at = _find_liftable(files, live, seen.file_id, listings.find_committed(seen), room, (*known, *seen.entries), older)
     with files.anchored({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
         for directory, inside in nested.items():
             # Nothing may be moved out of it perhaps: it stays.
@@ -304,7 +323,7 @@ def lift_nested(files: Files, live: str, seen: Snapshot, most: int, room: int, k
 
 
 def _find_liftable(
-    files: Files, live: str, live_id: int, committed: Sequence[FileInfo], room: int, had: Sequence[Found]
+    files: Files, live: str, live_id: int, committed: Sequence[FileInfo], room: int, had: Sequence[Found], older: Older
 ) -> Tuple[Mapping[str, Tuple[FileInfo, ...]], int]:
     """The files in those directories that a committer may have left, by directory, and how much was looked at. None of another one, of
     which the rights were not looked at, that somebody has put in its place since. Nothing deeper is looked at: no committer leaves that.
@@ -312,16 +331,17 @@ def _find_liftable(
     own = files.stat(live) if committed and room > 0 else None
     if own is None or own.file_id != live_id:
         return {}, 0
-    known = {entry.path: entry.file_id for entry in committed if listings.is_as_open(entry, own)}
+    known = {entry.path: entry for entry in committed if listings.is_as_open(entry, own)}
     if not known or len(known) > MOST_LIFTED_DIRECTORIES:
         return {}, 0
     try:
+        known = {place: entry for place, entry in known.items() if not older.why_left(entry, live)}
         seen = files.look(list(known), room + 1)
     except NoPermission:
         return {}, len(known)
     entries = sum(len(one.entries) for one in seen.values())
     if entries > room:
         return {}, len(known) + entries
-    same = [place for place, file_id in known.items() if seen[place].file_id == file_id]
+    same = [place for place, entry in known.items() if seen[place].file_id == entry.file_id]
     whole = (place for place in same if not are_copies(seen[place].entries, had) and listings.holds_only_data(seen[place]))
     return {place: seen[place].entries for place in whole}, len(known) + entries

@@ -245,8 +245,8 @@ class ConcatExchange:
                     self._take(found.path, part)
             return True
 
-        with self._in_one_directory():
-            if take():
+        with self._in_one_directory() as directory_id:
+            if directory_id is not None and take():
                 return True
         with self._elsewhere():
             return take()
@@ -261,7 +261,7 @@ class ConcatExchange:
         # What comes to the tail's place after that was taken stays.
         with suppress(TargetExists):
             with self._in_one_directory() as directory_id:
-                found = self.run.files.stat(path)
+                found = self.run.files.stat(path) if directory_id is not None else None
                 is_own = found is not None and found.file_id == joined.made.tail_id
                 is_taken = (is_own or joined.is_directory(directory_id)) and self._take(path, "tail")
             if is_taken and joined.is_aside():
@@ -273,15 +273,14 @@ class ConcatExchange:
         return False
 
     @contextmanager
-    def _in_one_directory(self) -> Iterator[int]:
-        """While it lasts, live's path leads to what is there now, whose id it gives: what is looked at is taken out of it, or nothing.
+    def _in_one_directory(self) -> Iterator[Optional[int]]:
+        """While it lasts, live's path leads to what is there now, whose id it gives, None if nothing is: what is looked at is taken out of
+        that, or nothing.
         Another table's directory may come to the path, with files of the same names: one command joins those of both.
         """
         live = self.run.files.stat(self.unit.live)
-        # It may be away for that look alone.
-        directory_id = live.file_id if live is not None else self.joined.made.directory_id
-        with self.run.files.anchored({self.unit.live: directory_id}) if directory_id else nullcontext():
-            yield directory_id
+        with nullcontext() if live is None else self.run.files.anchored({self.unit.live: live.file_id}):
+            yield live.file_id if live is not None else None
 
     @contextmanager
     def _elsewhere(self) -> Iterator[None]:

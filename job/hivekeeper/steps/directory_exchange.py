@@ -158,7 +158,8 @@ class DirectoryExchange:
             return seen.entries
         known = (*self.unit.manifest, *self.unit.expected)
         room = arrivals.MOST_LIFTED - self.run.moved_up.number
-        entries, looked_at = arrivals.lift_nested(self.run.files, live, seen, self.run.most_listed([self.unit]), room, known)
+        older, most = arrivals.Older(self.run, self.unit, live), self.run.most_listed([self.unit])
+        entries, looked_at = arrivals.lift_nested(self.run.files, live, seen, most, room, known, older)
         self.run.moved_up.number += looked_at
         return entries
 

@@ -275,7 +275,8 @@ def _with_late(why: Reason, late: Sequence[str]) -> Reason:
 
 
 def _with_unmerged(why: Reason, place: str) -> Reason:
-    return replace(why, what=f"{why.what}; what came to its place while it was away is in {place}") if place else why
+    came = "what came to its place while it was away, perhaps another table's"
+    return replace(why, what=f"{why.what}; {came}, is in {place}") if place else why
 
 
 def _keep_aside(exchange: Exchange, files: Tuple[ManifestFile, ...], why: Reason) -> UnitResult:

@@ -97,7 +97,7 @@ class JoinedUnit:
             raise FilesUnavailable(f"{self.unit.live}: its directory was moved")
         return directory_id
 
-    def is_directory(self, directory_id: int) -> bool:
+    def is_directory(self, directory_id: Optional[int]) -> bool:
         """Whether it is the one whose files are joined."""
         return directory_id == self._directory_id
 

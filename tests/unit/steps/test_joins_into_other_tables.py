@@ -345,3 +345,24 @@ def test_nor_if_the_directory_was_away_just_when_it_was_looked_for(desk, monkeyp
     assert theirs.get(name) == ("joined payments",)
     desk.recover()
     assert rows(desk) == ALL
+
+
+@pytest.mark.parametrize("error", [NoPermission, NoSpace])
+def test_a_directory_that_is_away_where_nothing_may_be_taken_out_of_it_is_told_as_moved(desk, error, monkeypatch):
+    """As in another user's trash, or where the control directory has a quota."""
+    live, trash = desk.live("dt=1"), "hdfs://nn/user/other/.Trash"
+    rename = desk.world.files.rename_exact
+
+    def refuse(source, target):
+        if "/taken/" in target and desk.world.files.stat(source):
+            raise error(source)
+        rename(source, target)
+
+    def move():
+        desk.world.files.writer.make_directory(trash)
+        desk.world.files.writer.rename_into(live, f"{trash}/dt=1")
+        monkeypatch.setattr(desk.world.files, "rename_exact", refuse)
+
+    at(desk, CONCAT, move)
+    compact(desk)
+    assert "its directory was moved" in desk.recover().tables[0].problem.what

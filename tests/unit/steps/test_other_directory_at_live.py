@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper.ports import NoPermission
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from support.builders import a_table
@@ -46,6 +47,18 @@ def put_there(desk, theirs=THEIRS):
 def put_back(desk, theirs=THEIRS):
     desk.world.files.namespace.rename(desk.live("dt=1"), theirs)
     desk.world.files.namespace.rename(desk.live(".aside"), desk.live("dt=1"))
+
+
+def act_in_turn(desk, *acts):
+    """Each before the first step with all its words after the one before."""
+    waiting = list(acts)
+
+    def watch(what):
+        if waiting and all(word in what for word in waiting[0][0]):
+            waiting.pop(0)[1]()
+
+    desk.world.files.before_step = watch
+    return waiting
 
 
 def test_a_late_file_is_not_moved_into_one_with_the_names_and_lengths_that_a_rollback_has_brought_back():
@@ -144,9 +157,10 @@ def test_impalas_staging_directory_is_not_moved_into_it():
     [
         ({"owner": "fin", "mode": 0o755}, False),
         ({"mode": 0o755}, False),
+        ({"mode": 0o1775}, False),
         ({"mode": 0o775}, True),
     ],
-    ids=["of another owner", "to which fewer may write", "alike"],
+    ids=["of another owner", "to which fewer may write", "in which only owners delete", "alike"],
 )
 def test_an_older_directory_that_comes_in_the_gap_is_merged_only_if_nobody_gets_more_rights(rights, is_merged):
     """Who may rename another table's directory may not delete its files; in a directory of their own they could."""
@@ -159,3 +173,85 @@ def test_an_older_directory_that_comes_in_the_gap_is_merged_only_if_nobody_gets_
     result = desk.compact()
     assert (f"{live}/part-00000.parquet" in desk.world.files.contents(live)) is is_merged
     assert outcomes(result) == {"dt=1": "swapped" if is_merged else Outcome.MISPLACED.code}
+
+
+@pytest.mark.parametrize("is_around", [False, True], ids=["it", "one around it"])
+def test_an_older_directory_that_is_renamed_into_live_is_not_moved_up_if_fewer_may_write_to_it(monkeypatch, is_around):
+    desk = a_desk()
+    before = make_theirs(desk, {"payment.parquet": 1000})
+    live, namespace = desk.live("dt=1"), desk.world.files.namespace
+    give_rights(desk, live, mode=0o777)
+
+    def come_in_the_gap():
+        desk.world.files.writer.make_directory(f"{desk.live()}/.new")
+        namespace.rename(THEIRS, f"{desk.live()}/.new/x")
+        namespace.rename(f"{desk.live()}/.new", live)
+
+    if is_around:
+        at(desk, [f"/ready/u00001 {live}"], come_in_the_gap)
+    else:
+        act_before_live_is_settled(desk, lambda _: namespace.rename(THEIRS, f"{live}/x"), monkeypatch)
+    result = desk.compact()
+    assert outcomes(result) == {"dt=1": Outcome.MISPLACED.code}
+    namespace.rename(f"{live}/x", THEIRS)
+    assert sorted(desk.world.files.contents(THEIRS)) == before
+
+
+def test_one_inside_a_new_one_that_comes_in_the_gap_is_not_merged_with_one_of_its_name_to_which_more_may_write():
+    desk = a_desk()
+    make_theirs(desk, {"payment.parquet": 1000})
+    theirs, live, files = desk.world.files.namespace.find(THEIRS), desk.live("dt=1"), desk.world.files
+
+    def come():
+        files.writer.make_directory(f"{desk.live()}/.new")
+        files.namespace.rename(THEIRS, f"{desk.live()}/.new/x")
+        files.namespace.rename(f"{desk.live()}/.new", live)
+
+    def make_its_name():
+        files.writer.make_directory(f"{live}/x")
+        give_rights(desk, f"{live}/x", mode=0o777)
+
+    waiting = act_in_turn(desk, ([f"/ready/u00001 {live}"], come), (["rename_exact", "/recreated/u00001.0/x "], make_its_name))
+    assert outcomes(desk.compact()) == {"dt=1": Outcome.MISPLACED.code}
+    assert not waiting
+    assert list(theirs.children) == ["payment.parquet"]
+
+
+def test_a_directory_that_was_made_while_copies_were_written_is_older():
+    desk = a_desk()
+    live, files = desk.live("dt=1"), desk.world.files
+
+    def make():
+        make_theirs(desk, {"payment.parquet": 1000})
+        give_rights(desk, THEIRS, owner="fin", group="fin", mode=0o755)
+
+    waiting = act_in_turn(desk, (["/stage/"], make), ([f"/ready/u00001 {live}"], lambda: files.namespace.rename(THEIRS, live)))
+    assert outcomes(desk.compact()) == {"dt=1": Outcome.MISPLACED.code}
+    assert not waiting
+    assert f"{live}/payment.parquet" not in files.contents(live)
+
+
+@pytest.mark.parametrize("is_put_back", [False, True])
+def test_an_older_directory_that_the_run_may_not_look_at_stays_aside_and_the_unit_does_not(monkeypatch, is_put_back):
+    desk = a_desk()
+    make_theirs(desk, {"payment.parquet": 1000})
+    give_rights(desk, THEIRS, owner="bob", group="bob", mode=0o700)
+    live, files = desk.live("dt=1"), desk.world.files
+
+    def refuse(call):
+        def checked(paths, *more, **named):
+            if any("/recreated/u" in path for path in paths):
+                raise NoPermission(THEIRS)
+            return call(paths, *more, **named)
+
+        return checked
+
+    for method in ("attributes", "look"):
+        monkeypatch.setattr(files, method, refuse(getattr(files, method)))
+    disturb = ([f"{live} ", "/retired/"], lambda: files.writer.open(f"{live}/open.parquet"))
+    come = ([f"/{'retired' if is_put_back else 'ready'}/u00001 {live}"], lambda: files.namespace.rename(THEIRS, live))
+    waiting = act_in_turn(desk, *[disturb] * is_put_back, come)
+    assert outcomes(desk.compact()) == {"dt=1": Outcome.MISPLACED.code}
+    assert not waiting
+    assert desk.recover().tables[0].problem is None
+    assert files.contents(live)

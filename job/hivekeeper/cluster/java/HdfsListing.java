@@ -155,8 +155,8 @@ class HdfsListing {
 
   private boolean mayBeObserved(URI server) {
     String provider = conf.getTrimmed(PROVIDER + server.getHost());
-    if (provider == null) return conf.getBoolean(READS_BY_ROUTERS, false);
-    return !OF_ACTIVE.contains(provider.substring(provider.lastIndexOf('.') + 1));
+    boolean isActive = provider == null || OF_ACTIVE.contains(provider.substring(provider.lastIndexOf('.') + 1));
+    return !isActive || conf.getBoolean(READS_BY_ROUTERS, false);
   }
 
   private Configuration ownConf() {
