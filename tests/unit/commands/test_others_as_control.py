@@ -62,6 +62,19 @@ def test_it_gets_neither_the_lock_nor_records_nor_the_rights_of_the_table(comman
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("has_records", [True, False])
+def test_nor_does_one_that_has_a_directory_called_log(command, has_records):
+    """Such as that of a project, or a database with a table of this name."""
+    desk, orders = set_up(has_records)
+    desk.world.files.make_directory(f"{orders}/log")
+    before = picture(desk, orders)
+    put_in_place(desk, orders)
+    result = COMMANDS[command](desk)
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.UNKNOWN_FILES)
+    assert picture(desk, desk.control.top) == before
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_nor_does_it_if_it_comes_there_just_when_the_lock_is_taken(command):
     desk, orders = set_up(has_records=True)
     before = picture(desk, orders)
