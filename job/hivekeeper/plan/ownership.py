@@ -62,6 +62,14 @@ def find_strangers(control: ControlPaths, entries: Iterable[FileInfo]) -> List[s
     return [entry.path for entry in entries if known.get(entry.path) is not entry.is_dir and not entry.name.startswith(trial)]
 
 
+def is_own(control: ControlPaths, entry: FileInfo) -> bool:
+    """Whether something in the directories of log and runs has a name that only Hivekeeper gives."""
+    if names.parent(entry.path) == control.runs:
+        return entry.is_dir and names.RUN_DIRECTORY.fullmatch(entry.name) is not None
+    is_numbered = names.log_version(entry.name) is not None or names.checkpoint_version(entry.name) is not None
+    return is_numbered and not entry.is_dir
+
+
 def writers(one: Exposed, trusted: Collection[str]) -> List[str]:
     """Who may write besides the owner and trusted users."""
     found = ["everybody"] if one.mode & 0o002 else []

@@ -13,7 +13,7 @@ import secrets
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper import names, quoting
+from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import listings
@@ -202,7 +202,7 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive], old
     waiting, merged, why = [(top, target, into.file_id if into else 0)], [], ""
     left = older.why_left([top], target, into.file_id if into else 0)
     if left:
-        return f"{top.path}: {left[top.path]}"
+        return left[top.path]
     while waiting:
         source, target, target_id = waiting.pop()
         merged.append(source.path)
@@ -309,7 +309,7 @@ def _find_liftable(
         return {}, 0
     left = older.why_left(list(known.values()), live, live_id)
     for place, why in itertools.islice(left.items(), MOST_TOLD):
-        log.warning("step=lift-nested left=%d path=%r reason=%r", len(left), quoting.log_field(place), why)
+        log.warning("step=lift-nested left=%d path=%r reason=%r", len(left), place, why)
     wanted = {place: entry.file_id for place, entry in known.items() if place not in left}
     try:
         seen = files.look(list(wanted), room + 1)

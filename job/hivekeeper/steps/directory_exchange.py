@@ -102,8 +102,10 @@ class DirectoryExchange:
             seen = self.run.look([self.unit], places)
         if not seen[top].exists or is_gone(self.run, self.run.control.top):
             raise fenced(self.run)
-        if seen[self.incoming].exists:
-            self.run.incoming_ids[self.unit.number] = seen[self.incoming].file_id
+        # Once it is in live it is that, unless that was replaced: then more counts as older.
+        came = seen[self.incoming] if seen[self.incoming].exists else seen[live]
+        ids = self.run.incoming_ids
+        ids[self.unit.number] = max(came.file_id, ids.get(self.unit.number, 0))
         if seen[self.left].exists:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
         entries = seen[live].entries if seen[live].exists else None

@@ -12,6 +12,7 @@ from hivekeeper.steps import arrivals
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from support.builders import a_table
 from support.desk import Desk, outcomes
+from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import at, files_of
 from support.late_directories import act_before_live_is_settled
@@ -346,3 +347,23 @@ def test_older_directories_cost_one_call_and_count(monkeypatch, caplog):
     assert outcomes(desk.compact()) == {"dt=1": Outcome.MISPLACED.code}
     assert counted == [(50, 1)]
     assert caplog.text.count("step=lift-nested left=50") == arrivals.MOST_TOLD
+
+
+def test_what_a_run_has_left_aside_as_older_is_not_merged_by_its_recovery():
+    desk = a_desk()
+    live, files = desk.live("dt=1"), desk.world.files
+    give_rights(desk, live, mode=0o777)
+    waiting = act_in_turn(
+        desk,
+        (["/stage/"], lambda: make_theirs(desk, {"payment.parquet": 1000})),
+        (["rename_exact", f"/ready/u00001 {live}"], lambda: files.namespace.rename(THEIRS, live)),
+        (["remove_empty", "/recreated/u00001.0"], lambda: files.die_after(0)),
+    )
+    with pytest.raises(Killed):
+        desk.compact()
+    assert not waiting
+    files.before_step = None
+    files.revive()
+    files.expire_locks()
+    desk.recover()
+    assert f"{live}/payment.parquet" not in files.contents(live)
