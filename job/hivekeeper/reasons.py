@@ -370,8 +370,9 @@ class Code(Coded):
     LATE_DIRECTORY = (
         Topic.RUN,
         None,
-        "done or put back, and a directory is in the unit: a writer that met it away may have brought it, or somebody keeps a copy there",
-        "if its rows are nowhere else, move its files up, else move it away",
+        "done or put back, and a directory is in the unit: a writer that met it away may have brought it, somebody keeps a copy there, or "
+        "it is another table's, which somebody has renamed",
+        "if it is this table's, and its rows are nowhere else, move its files up, else move it away",
     )
     RUN_ENDED = Topic.RUN, None, "the run was interrupted before this unit was exchanged, or its backup discarded", "run again"
     CALL_FAILED = Topic.RUN, None, "a call of the file system failed; live is as it was", "fix the cause, then run again"

@@ -56,13 +56,18 @@ def _is_record(control: ControlPaths, path: str) -> bool:
 
 
 def find_strangers(control: ControlPaths, entries: Iterable[FileInfo]) -> List[str]:
-    """What shows that these entries are not of a control directory: what no run puts there, if there is no log. A doctor may have been
-    killed.
-    """
+    """What no run puts into a control directory. A doctor may have been killed."""
     known = {control.log: True, control.runs: True, control.lock: False, control.mark: False, control.new_mark: False}
     trial = names.trial_directory("")
-    strange = [entry.path for entry in entries if known.get(entry.path) is not entry.is_dir and not entry.name.startswith(trial)]
-    return [] if any(entry.path == control.log and entry.is_dir for entry in entries) else strange
+    return [entry.path for entry in entries if known.get(entry.path) is not entry.is_dir and not entry.name.startswith(trial)]
+
+
+def is_own(control: ControlPaths, entry: FileInfo) -> bool:
+    """Whether something in the directories of log and runs has a name that only Hivekeeper gives."""
+    if names.parent(entry.path) == control.runs:
+        return entry.is_dir and names.RUN_DIRECTORY.fullmatch(entry.name) is not None
+    is_numbered = names.log_version(entry.name) is not None or names.checkpoint_version(entry.name) is not None
+    return is_numbered and not entry.is_dir
 
 
 def writers(one: Exposed, trusted: Collection[str]) -> List[str]:

@@ -7,6 +7,7 @@ renamed, never over another one; only empty directories are deleted.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import secrets
 from contextlib import contextmanager, nullcontext, suppress
@@ -24,6 +25,7 @@ from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.exchange import CarriedOver
 from hivekeeper.steps.late_directories import are_copies
+from hivekeeper.steps.older import Older
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
@@ -31,6 +33,8 @@ log = logging.getLogger(__name__)
 # In all units of a run together, of what is looked at to be moved. Each costs two calls or one, without a pause, and anyone who may write
 # to the table may have made a million, or may move one tree from unit to unit.
 MOST_LIFTED_DIRECTORIES, MOST_LIFTED = 10_000, 100_000
+# Of the directories that are left where they are.
+MOST_TOLD = 3
 # That are tried for a file.
 MOST_NAMES = 8
 # By default a NameNode tells so many names at once (dfs.ls.limit).
@@ -176,39 +180,6 @@ def why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str) -> st
     return "" if is_known else f"{aside.owner}, who made it, may not be one who writes to the table"
 
 
-class Older:
-    """Which directories are older than what a unit was given, and may be another table's that somebody has renamed, who could delete its
-    files in `target`, or read them later. Most that come to live, or to its place while it is away, are made then.
-
-    A committer of a job that began before may have made one, too, with the rights that others have there. A NameNode's ids only grow
-    (INodeId); without ids nothing is known to be older.
-    """
-
-    def __init__(self, run: Run, unit: PlannedUnit, target: str) -> None:
-        # In live are the new files, unless a rollback has brought old ones back.
-        self._places = [target, run.paths.top] + [run.paths.unit("ready", unit.number)] * (target != unit.live)
-        self._files = run.files
-        self._first: Optional[int] = None
-
-    def _find_first(self) -> int:
-        """The id from which on a directory is not older; asked for once, and only if there is one to compare."""
-        if self._first is None:
-            self._first = max((found.file_id for found in map(self._files.stat, self._places) if found is not None), default=0)
-        return self._first
-
-    def why_left(self, directory: FileInfo, target: str) -> str:
-        """Why its files stay where they are, "" if they may go to `target`."""
-        if not 0 < directory.file_id < self._find_first():
-            return ""
-        known = self._files.attributes([directory.path, target], {directory.path: directory.file_id})
-        there, into = known.get(directory.path), known.get(target)
-        if there is None or into is None or there.directory_id not in (0, directory.file_id):
-            return f"who may reach {directory.path} is not known"
-        if not listings.is_as_guarded(there, into):
-            return f"{directory.path} is older than this exchange, and more users may write to {target}: it may be another table's"
-        return ""
-
-
 def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
     top = run.paths.state("recreated")
     found = [(names.RECREATED.fullmatch(entry.name), entry) for entry in run.files.look([top])[top].entries]
@@ -217,8 +188,7 @@ def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
 
 def _merge_allowed(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
     try:
-        older = Older(run, unit, target)
-        return older.why_left(top, target) or _merge(run, top, target, still, older)
+        return _merge(run, top, target, still, Older(run, unit))
     except NoPermission as error:
         # It must not keep the unit away for that.
         return str(error)
@@ -230,6 +200,9 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive], old
     """
     into = run.files.stat(target)
     waiting, merged, why = [(top, target, into.file_id if into else 0)], [], ""
+    left = older.why_left([top], target, into.file_id if into else 0)
+    if left:
+        return left[top.path]
     while waiting:
         source, target, target_id = waiting.pop()
         merged.append(source.path)
@@ -253,8 +226,8 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive], old
         if len(same) < len(taken):
             why = f"what has the same name in {target} is somebody else's"
         for entry, inner in same:
-            left = older.why_left(entry, inner.path)
-            why = left or why
+            left = older.why_left([entry], inner.path, inner.file_id)
+            why = left.get(entry.path, why)
             waiting += [] if left else [(entry, inner.path, inner.file_id)]
     for directory in reversed(merged):
         run.files.remove_empty(directory)
@@ -334,14 +307,17 @@ def _find_liftable(
     known = {entry.path: entry for entry in committed if listings.is_as_open(entry, own)}
     if not known or len(known) > MOST_LIFTED_DIRECTORIES:
         return {}, 0
+    left = older.why_left(list(known.values()), live, live_id)
+    for place, why in itertools.islice(left.items(), MOST_TOLD):
+        log.warning("step=lift-nested left=%d path=%r reason=%r", len(left), place, why)
+    wanted = {place: entry.file_id for place, entry in known.items() if place not in left}
     try:
-        known = {place: entry for place, entry in known.items() if not older.why_left(entry, live)}
-        seen = files.look(list(known), room + 1)
+        seen = files.look(list(wanted), room + 1)
     except NoPermission:
         return {}, len(known)
     entries = sum(len(one.entries) for one in seen.values())
     if entries > room:
         return {}, len(known) + entries
-    same = [place for place, entry in known.items() if seen[place].file_id == entry.file_id]
+    same = [place for place, file_id in wanted.items() if seen[place].file_id == file_id]
     whole = (place for place in same if not are_copies(seen[place].entries, had) and listings.holds_only_data(seen[place]))
     return {place: seen[place].entries for place in whole}, len(known) + entries

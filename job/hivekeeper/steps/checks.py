@@ -36,13 +36,15 @@ class Checked:
     """The result of step 4: `why` is None if the swap may begin.
 
     `seen` holds snapshots of live, the directories above it and writers' directories in them; times were read before listings. `incoming`
-    is the listing of what replaces live. `clock_ms` is the NameNode's time from before that, `began_ms` the local one, for durations.
+    is the listing of what replaces live, `incoming_id` that directory. `clock_ms` is the NameNode's time from before that, `began_ms` the
+    local one, for durations.
     """
 
     seen: Mapping[str, Snapshot]
     clock_ms: int
     began_ms: float
     incoming: Tuple[FileInfo, ...] = ()
+    incoming_id: int = 0
     why: Optional[Reason] = None
 
 
@@ -109,7 +111,7 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     entries_above = [entry for directory in above for entry in seen_above[directory].entries]
     unsure = listings.find_unsure(entries_above, clock_ms, run.leftover_ms)
     inside = look_inside(run.files, [*unsure, *find_staging(seen[live].entries)])
-    checked = Checked({live: seen[live], **seen_above, **inside}, clock_ms, began_ms, seen[incoming].entries)
+    checked = Checked({live: seen[live], **seen_above, **inside}, clock_ms, began_ms, seen[incoming].entries, seen[incoming].file_id)
     writer = listings.find_writer(entries_above, inside, clock_ms, run.leftover_ms)
     gone = None if seen[live].exists else Reason(Code.DIRECTORY_GONE, "its directory is gone")
     entries = listings.without_empty_staging(seen[live].entries, inside)

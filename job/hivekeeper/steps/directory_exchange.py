@@ -22,6 +22,7 @@ from hivekeeper.steps import arrivals
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.leftovers import without_empty_staging
+from hivekeeper.steps.older import Older
 from hivekeeper.steps.places import is_alone
 from hivekeeper.steps.run_directory import Run, fenced, is_gone
 from hivekeeper.steps.unfinished import needs_investigation, too_many
@@ -59,7 +60,9 @@ class DirectoryExchange:
         return ()
 
     def check(self) -> Checked:
-        return check_often(self.run, self.unit, self.incoming)
+        checked = check_often(self.run, self.unit, self.incoming)
+        self.run.incoming_ids[self.unit.number] = checked.incoming_id
+        return checked
 
     def exchange(self, checked: Checked) -> Exchanged:
         """Exchange in one call if the directory's id and time can prove it unchanged. A kill leaves live absent for recovery to settle."""
@@ -99,6 +102,10 @@ class DirectoryExchange:
             seen = self.run.look([self.unit], places)
         if not seen[top].exists or is_gone(self.run, self.run.control.top):
             raise fenced(self.run)
+        # Once it is in live it is that, unless that was replaced: then more counts as older.
+        came = seen[self.incoming] if seen[self.incoming].exists else seen[live]
+        ids = self.run.incoming_ids
+        ids[self.unit.number] = max(came.file_id, ids.get(self.unit.number, 0))
         if seen[self.left].exists:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
         entries = seen[live].entries if seen[live].exists else None
@@ -158,8 +165,8 @@ class DirectoryExchange:
             return seen.entries
         known = (*self.unit.manifest, *self.unit.expected)
         room = arrivals.MOST_LIFTED - self.run.moved_up.number
-        older, most = arrivals.Older(self.run, self.unit, live), self.run.most_listed([self.unit])
-        entries, looked_at = arrivals.lift_nested(self.run.files, live, seen, most, room, known, older)
+        most = self.run.most_listed([self.unit])
+        entries, looked_at = arrivals.lift_nested(self.run.files, live, seen, most, room, known, Older(self.run, self.unit))
         self.run.moved_up.number += looked_at
         return entries
 

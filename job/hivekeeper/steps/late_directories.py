@@ -61,8 +61,8 @@ def _tell(result: UnitResult, seen: Mapping[str, str]) -> UnitResult:
     nested = "" if result.nested is None else seen.get(result.planned.live, result.nested)
     if not nested:
         return result
-    what = f"{nested} is a copy that somebody keeps, or what a writer has brought who met the unit away: nobody can tell"
-    advice = "if its rows are nowhere else, move its files up, else move it away; readers may not see them"
+    what = f"{nested} is a copy that somebody keeps, what a writer has brought who met the unit away, or another table's: nobody can tell"
+    advice = "if it is this table's, and its rows are nowhere else, move its files up, else move it away; readers may not see them"
     if nested == result.planned.live:
         what = f"{nested} was not looked through for what a writer may have brought who met the unit away"
         advice = "look for a directory in it: if its rows are nowhere else, move its files up; readers may not see them"

@@ -38,20 +38,33 @@ def require_own_records(cluster: Cluster, table: Table, control: ControlPaths, t
         )
 
 
-def require_no_others(table: Table, control: ControlPaths, entries: Sequence[FileInfo]) -> None:
-    """Raise NeedsInvestigation if a directory with these entries (the first MOST_ENTRIES) is of anything else than records.
+def require_no_others(cluster: Cluster, table: Table, control: ControlPaths, entries: Sequence[FileInfo], trusted: Collection[str]) -> None:
+    """Raise NeedsInvestigation if a directory with these entries (the first MOST_ENTRIES) is of anything else than records. With a run or a
+    log entry of ours it is one of those: what else is there somebody has put there. Any directory may have one that is called `log`.
 
     This user may own those of other tables, too, as wherever a copy could not be given away. Whoever may rename one without reading it
     would have it get this table's lock and records, and the rights of its root.
     """
-    strangers = ownership.find_strangers(control, entries)
+    inside = _look_inside(cluster.files, [entry.path for entry in entries if entry.is_dir and entry.path in (control.log, control.runs)])
+    believed = {cluster.files.user_at(control.top), *trusted}
+    if any(ownership.is_own(control, entry) and entry.owner in believed for entry in inside):
+        return
+    strangers = ownership.find_strangers(control, entries) + [one.path for one in inside if not ownership.is_own(control, one)]
     if strangers:
         raise NeedsInvestigation(
             f"{table.full_name}: {control.top} is not its control directory: {strangers[0]} is in it",
             code=Code.UNKNOWN_FILES,
             state="nothing that was in it was touched",
-            next="find out whose it is, and who put it there; move it away, then run again",
+            next="find out whose it is, and who put it there: move what is not the table's away, and nothing else; then run again",
         )
+
+
+def _look_inside(files: Files, directories: Sequence[str]) -> Sequence[FileInfo]:
+    """The first entries; nothing where they may not be listed, so that nothing there counts as ours."""
+    try:
+        return [entry for one in files.look(directories, MOST_ENTRIES).values() for entry in one.entries] if directories else []
+    except NoPermission:
+        return []
 
 
 def tighten(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str], is_new: bool = False) -> None:

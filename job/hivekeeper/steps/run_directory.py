@@ -106,6 +106,8 @@ class Run:
     log_retention_ms: int = 0
     is_recovered: bool = False
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
+    # Of the directories with the new files of units that were looked at, by number: what is younger came since.
+    incoming_ids: Dict[UnitNumber, int] = field(default_factory=dict, compare=False)
     returned: Returned = field(default_factory=Returned, compare=False)
     moved_up: MovedUp = field(default_factory=MovedUp, compare=False)
     listed: Listed = field(default_factory=Listed, compare=False)

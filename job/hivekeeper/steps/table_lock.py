@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import Iterator, Sequence
+from typing import Collection, Iterator, Sequence
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
@@ -37,7 +37,7 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId
     with timed(cluster, Step.LOCK):
         lock = _take(cluster, table, control, run, settings)
     try:
-        entries = _require_control(cluster, table, control, _holder(cluster, run))
+        entries = _require_control(cluster, table, control, _holder(cluster, run), settings.trusted_owners)
         is_new = not any(entry.is_dir for entry in entries)
         ownership.tighten(cluster, table, control, settings.trusted_owners, is_new)
         yield lock
@@ -45,11 +45,11 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId
         _release(lock, control)
 
 
-def _require_control(cluster: Cluster, table: Table, control: ControlPaths, holder: str) -> Sequence[FileInfo]:
+def _require_control(cluster: Cluster, table: Table, control: ControlPaths, holder: str, trusted: Collection[str]) -> Sequence[FileInfo]:
     """What is in the directory of the lock that is held, which no new lock stays in if it is another table's."""
     entries = cluster.files.look([control.top], ownership.MOST_ENTRIES)[control.top].entries
     try:
-        ownership.require_no_others(table, control, entries)
+        ownership.require_no_others(cluster, table, control, entries, trusted)
     except NeedsInvestigation:
         # HDFS does not yet know the length of a new file.
         if any(entry.path == control.lock and entry.length in (0, len(holder.encode()) + 1) for entry in entries):

@@ -62,6 +62,47 @@ def test_it_gets_neither_the_lock_nor_records_nor_the_rights_of_the_table(comman
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("has_records", [True, False])
+@pytest.mark.parametrize("name", ["log", "runs"])
+def test_nor_does_one_that_has_a_directory_called_log_or_runs(command, has_records, name):
+    """Such as that of a project, or a database with a table of this name."""
+    desk, orders = set_up(has_records)
+    desk.world.files.make_directory(f"{orders}/{name}")
+    before = picture(desk, orders)
+    put_in_place(desk, orders)
+    result = COMMANDS[command](desk)
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.UNKNOWN_FILES)
+    assert picture(desk, desk.control.top) == before
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", ["log", "runs"])
+@pytest.mark.parametrize("inside", ["inner/x", "payroll.parquet"])
+def test_nor_does_one_that_has_nothing_else(command, name, inside):
+    desk, _ = set_up(has_records=False)
+    other = "hdfs://nn/apps/secret"
+    desk.world.files.make_directory(names.parent(f"{other}/{name}/{inside}"))
+    desk.world.files.write_new(f"{other}/{name}/{inside}", "x")
+    for place in (other, f"{other}/{name}"):
+        node = desk.world.files.namespace.find(place)
+        node.attributes = replace(node.attributes, mode=0o700)
+    before = picture(desk, other)
+    put_in_place(desk, other)
+    result = COMMANDS[command](desk)
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.UNKNOWN_FILES)
+    assert picture(desk, desk.control.top) == before
+
+
+def test_a_first_run_that_was_killed_in_the_gap_is_recovered_whatever_else_lies_in_its_control_directory():
+    desk, _ = set_up(has_records=False)
+    live = desk.live("dt=1")
+    desk.kill_before([f"/ready/u00001 {live}"], desk.compact)
+    desk.world.files.write_new(f"{desk.control.top}/README", "mine")
+    assert desk.recover().tables[0].problem is None
+    assert desk.world.files.stat(live) is not None
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_nor_does_it_if_it_comes_there_just_when_the_lock_is_taken(command):
     desk, orders = set_up(has_records=True)
     before = picture(desk, orders)

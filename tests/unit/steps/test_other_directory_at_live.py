@@ -8,9 +8,11 @@ import pytest
 
 from hivekeeper.ports import NoPermission
 from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.steps import arrivals
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from support.builders import a_table
 from support.desk import Desk, outcomes
+from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import at, files_of
 from support.late_directories import act_before_live_is_settled
@@ -217,7 +219,7 @@ def test_one_inside_a_new_one_that_comes_in_the_gap_is_not_merged_with_one_of_it
     assert list(theirs.children) == ["payment.parquet"]
 
 
-def test_a_directory_that_was_made_while_copies_were_written_is_older():
+def test_a_directory_that_was_made_before_the_copies_is_older():
     desk = a_desk()
     live, files = desk.live("dt=1"), desk.world.files
 
@@ -255,3 +257,113 @@ def test_an_older_directory_that_the_run_may_not_look_at_stays_aside_and_the_uni
     assert not waiting
     assert desk.recover().tables[0].problem is None
     assert files.contents(live)
+
+
+@pytest.mark.parametrize("is_merged", [False, True], ids=["to be moved up", "to be merged"])
+def test_the_rights_that_count_are_those_of_the_directory_that_the_files_would_go_to(monkeypatch, is_merged):
+    """Another one with other rights is at its place while rights are asked for."""
+    desk = a_desk()
+    make_theirs(desk, {"payment.parquet": 1000})
+    live, files, namespace = desk.live("dt=1"), desk.world.files, desk.world.files.namespace
+    theirs, target, decoy, met = namespace.find(THEIRS), f"{live}/x" if is_merged else live, desk.live(".decoy"), []
+    files.writer.make_directory(decoy)
+    attributes = files.attributes
+
+    def ask_of_the_decoy(paths, ids):
+        if target not in paths or met:
+            return attributes(paths, ids)
+        met.append(target)
+        namespace.rename(target, desk.live(".aside"))
+        namespace.rename(decoy, target)
+        found = attributes(paths, ids)
+        namespace.rename(target, decoy)
+        namespace.rename(desk.live(".aside"), target)
+        return found
+
+    def come_in_the_gap():
+        files.writer.make_directory(f"{desk.live()}/.new")
+        namespace.rename(THEIRS, f"{desk.live()}/.new/x")
+        namespace.rename(f"{desk.live()}/.new", live)
+        monkeypatch.setattr(files, "attributes", ask_of_the_decoy)
+
+    def make_its_name():
+        files.writer.make_directory(target)
+        give_rights(desk, target, mode=0o777)
+
+    def come_into_live(_):
+        give_rights(desk, live, mode=0o777)
+        namespace.rename(THEIRS, f"{live}/x")
+        monkeypatch.setattr(files, "attributes", ask_of_the_decoy)
+
+    if is_merged:
+        act_in_turn(desk, ([f"/ready/u00001 {live}"], come_in_the_gap), (["rename_exact", "/recreated/u00001.0/x "], make_its_name))
+    else:
+        act_before_live_is_settled(desk, come_into_live, monkeypatch)
+    assert outcomes(desk.compact()) == {"dt=1": Outcome.MISPLACED.code}
+    assert met
+    assert list(theirs.children) == ["payment.parquet"]
+
+
+def test_older_counts_from_the_runs_own_directory_with_the_new_files_on(monkeypatch):
+    """Not from one that somebody has put in its place, with the new files in it, which may be as old as they like."""
+    desk = a_desk()
+    live, files, namespace = desk.live("dt=1"), desk.world.files, desk.world.files.namespace
+    files.writer.make_directory(desk.live(".mine"))
+    desk.world.wait(3_600_000)
+
+    def come_into_mine(_):
+        give_rights(desk, desk.live(".mine"), mode=0o777)
+        for path in list(files.contents(live)):
+            namespace.rename(path, f"{desk.live('.mine')}{path[len(live) :]}")
+        namespace.rename(live, desk.live(".aside"))
+        namespace.rename(desk.live(".mine"), live)
+        namespace.rename(THEIRS, f"{live}/x")
+
+    act_in_turn(desk, (["/stage/"], lambda: make_theirs(desk, {"payment.parquet": 1000})))
+    act_before_live_is_settled(desk, come_into_mine, monkeypatch)
+    assert outcomes(desk.compact()) == {"dt=1": Outcome.MISPLACED.code}
+    assert f"{live}/payment.parquet" not in files.contents(live)
+
+
+def test_older_directories_cost_one_call_and_count(monkeypatch, caplog):
+    desk = a_desk()
+    make_theirs(desk, {f"x{number}/payment.parquet": 1000 for number in range(50)})
+    live, files, calls, counted = desk.live("dt=1"), desk.world.files, [], []
+    attributes, lift_nested = files.attributes, arrivals.lift_nested
+
+    def come(_):
+        give_rights(desk, live, mode=0o777)
+        for number in range(50):
+            files.namespace.rename(f"{THEIRS}/x{number}", f"{live}/x{number}")
+        monkeypatch.setattr(files, "attributes", lambda *asked: calls.append(asked) or attributes(*asked))
+
+    def lift(*given):
+        found = lift_nested(*given)
+        counted.append((found[1], len(calls)))
+        return found
+
+    monkeypatch.setattr(arrivals, "lift_nested", lift)
+    act_before_live_is_settled(desk, come, monkeypatch)
+    assert outcomes(desk.compact()) == {"dt=1": Outcome.MISPLACED.code}
+    assert counted == [(50, 1)]
+    assert caplog.text.count("step=lift-nested left=50") == arrivals.MOST_TOLD
+
+
+def test_what_a_run_has_left_aside_as_older_is_not_merged_by_its_recovery():
+    desk = a_desk()
+    live, files = desk.live("dt=1"), desk.world.files
+    give_rights(desk, live, mode=0o777)
+    waiting = act_in_turn(
+        desk,
+        (["/stage/"], lambda: make_theirs(desk, {"payment.parquet": 1000})),
+        (["rename_exact", f"/ready/u00001 {live}"], lambda: files.namespace.rename(THEIRS, live)),
+        (["remove_empty", "/recreated/u00001.0"], lambda: files.die_after(0)),
+    )
+    with pytest.raises(Killed):
+        desk.compact()
+    assert not waiting
+    files.before_step = None
+    files.revive()
+    files.expire_locks()
+    desk.recover()
+    assert f"{live}/payment.parquet" not in files.contents(live)
