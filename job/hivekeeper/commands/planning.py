@@ -67,16 +67,14 @@ class Choice:
 
     def take(self, read: Iterable[Candidate], back: Sequence[UnitAnalysis]) -> None:
         """What was read of a portion; `back`: what of it waits again."""
-        known = list(read)
-        is_fit = [compaction.is_fit(candidate, self._rewrite) for candidate in known]
-        fit = [candidate.analysis for candidate, is_one in zip(known, is_fit) if is_one]
-        # What needs nothing, night after night, takes no room from those that are fit.
-        known = [candidate if is_one else compaction.without_rights(candidate) for candidate, is_one in zip(known, is_fit)]
+        judged = [(candidate, compaction.is_fit(candidate, self._rewrite)) for candidate in read]
+        fit = [candidate.analysis for candidate, is_fit in judged if is_fit]
         self.waiting.extendleft(reversed(back))
         self._budget.take(fit)
         self._units.update(unit.name for unit in fit)
         self.taken += fit
-        self.found += self._shared.of_all(known)
+        # What needs nothing, night after night, takes no room from those that are fit.
+        self.found += self._shared.of_all(candidate if is_fit else compaction.without_rights(candidate) for candidate, is_fit in judged)
 
 
 def make_plan(

@@ -266,9 +266,8 @@ def test_a_join_is_given_up_where_its_directory_went_to_the_trash_and_another_on
     assert desk.run_directories() == []
 
 
-@pytest.mark.parametrize("error", [NoPermission, NoSpace])
-def test_a_run_ends_where_nothing_may_be_renamed_out_of_a_directory_that_was_moved(desk, error, monkeypatch):
-    """It is closed, or the control directory has a quota."""
+def refuse_takes(desk, error, monkeypatch):
+    """From now on nothing may be taken out of a partition."""
     rename = desk.world.files.rename_exact
 
     def refuse(source, target):
@@ -276,10 +275,17 @@ def test_a_run_ends_where_nothing_may_be_renamed_out_of_a_directory_that_was_mov
             raise error(source)
         rename(source, target)
 
+    monkeypatch.setattr(desk.world.files, "rename_exact", refuse)
+
+
+@pytest.mark.parametrize("error", [NoPermission, NoSpace])
+def test_a_run_ends_where_nothing_may_be_renamed_out_of_a_directory_that_was_moved(desk, error, monkeypatch):
+    """It is closed, or the control directory has a quota."""
+
     def overwrite():
         desk.world.files.writer.rename_into(desk.live("dt=1"), desk.live("../moved"))
         desk.world.files.writer.add(desk.live("dt=1/newest.parquet"), DataFile(("newest",)))
-        monkeypatch.setattr(desk.world.files, "rename_exact", refuse)
+        refuse_takes(desk, error, monkeypatch)
 
     at(desk, CONCAT, overwrite)
     assert outcomes(compact(desk)) == {"dt=1": "overwritten"}
@@ -351,17 +357,11 @@ def test_nor_if_the_directory_was_away_just_when_it_was_looked_for(desk, monkeyp
 def test_a_directory_that_is_away_where_nothing_may_be_taken_out_of_it_is_told_as_moved(desk, error, monkeypatch):
     """As in another user's trash, or where the control directory has a quota."""
     live, trash = desk.live("dt=1"), "hdfs://nn/user/other/.Trash"
-    rename = desk.world.files.rename_exact
-
-    def refuse(source, target):
-        if "/taken/" in target and desk.world.files.stat(source):
-            raise error(source)
-        rename(source, target)
 
     def move():
         desk.world.files.writer.make_directory(trash)
         desk.world.files.writer.rename_into(live, f"{trash}/dt=1")
-        monkeypatch.setattr(desk.world.files, "rename_exact", refuse)
+        refuse_takes(desk, error, monkeypatch)
 
     at(desk, CONCAT, move)
     compact(desk)
