@@ -59,10 +59,10 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
             settle_unfit(cluster, table, context.run, settings)
         return per_table.refused(table, unfit, ObservedTable(table, ControlPaths(""), settings, reason=unfit))
     table, control = find_control(cluster, table, settings)
-    observed = None
+    before = None
     if context.dry_run or control is None:
-        observed = _observe(cluster, table, settings, wanted)
-        done = _do_without_lock(context, observed, settings)
+        before = _observe(cluster, table, settings, wanted)
+        done = _do_without_lock(context, before, settings)
         if done is not None:
             return done
     control = control or ControlPaths.of(table.location, table.partitioned)
@@ -71,10 +71,10 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
         answered = run_keys.answer(context, table, history, COMPACT_SWAP)
         if answered is not None:
             return answered
-        if observed is not None and history.runs:
-            observed = None
-        # No run has worked on a table that was observed before; taking the lock created its control directory.
-        observed = replace(observed, has_control=True) if observed else _observe(cluster, table, settings, wanted)
+        if before is None or history.runs:
+            observed = _observe(cluster, table, settings, wanted)
+        else:  # no run has worked on it since; taking the lock created its control directory
+            observed = replace(before, has_control=True)
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
         history = identity.know_history(cluster, observed.table, history)
