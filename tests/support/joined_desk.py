@@ -32,11 +32,10 @@ def a_desk(files: int = 3, **settings: Any) -> Desk:
 
 
 def files_of(desk: Desk, unit: str = "dt=1") -> Dict[str, Tuple[int, Sequence[str]]]:
-    """Length and rows by name of each file of live."""
-    found = {}
-    for path, content in desk.world.files.contents(desk.live(unit)).items():
-        found[names.base(path)] = (desk.world.files.stat(path).length, content.rows)
-    return found
+    """Length and rows by name of each file at live's place, also while a run goes by the ids of directories that are elsewhere."""
+    namespace = desk.world.files.namespace
+    found = namespace.walk(desk.world.files.qualify(desk.live(unit)))
+    return {names.base(path): (node.length, node.content.rows) for path, node in found if not node.is_dir}
 
 
 def rows_by_file(desk: Desk, unit: str = "dt=1") -> Dict[str, Sequence[str]]:
