@@ -102,10 +102,11 @@ class DirectoryExchange:
             seen = self.run.look([self.unit], places)
         if not seen[top].exists or is_gone(self.run, self.run.control.top):
             raise fenced(self.run)
-        # Once it is in live it is that, unless that was replaced: then more counts as older.
-        came = seen[self.incoming] if seen[self.incoming].exists else seen[live]
+        # Where it is by now somebody may have put any other directory, with the new files in it. Their certificate is hardly younger.
+        certified = [entry.file_id for entry in seen[top].entries if names.CERTIFICATES.fullmatch(entry.name)]
+        came = [seen[self.incoming].file_id] if seen[self.incoming].exists else certified
         ids = self.run.incoming_ids
-        ids[self.unit.number] = max(came.file_id, ids.get(self.unit.number, 0))
+        ids[self.unit.number] = max([*came, ids.get(self.unit.number, 0)])
         if seen[self.left].exists:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
         entries = seen[live].entries if seen[live].exists else None
