@@ -146,7 +146,7 @@ def return_staging(run: Run, unit: PlannedUnit, entries: Iterable[FileInfo], exp
                 continue
 
 
-def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional[Expected] = None) -> bool:
+def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional[Expected] = None, is_sure: bool = True) -> bool:
     """Merge the directories set aside into another one; whether all were. A subdirectory whose name is free moves whole, so that its
     committer finds it.
 
@@ -159,7 +159,7 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional
         return True
     with nullcontext(None) if expected is None else _staying(run, unit, expected) as still:
         for aside in asides:
-            why = why_strange(run, unit, aside, target) or _merge_allowed(run, unit, aside, target, still)
+            why = why_strange(run, unit, aside, target, is_sure) or _merge_allowed(run, unit, aside, target, still)
             is_all = is_all and not why
             if why:
                 reason = f"{why}; what came to its place while it was away stays there"
@@ -167,13 +167,13 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional
     return is_all
 
 
-def why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str) -> str:
+def why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str, is_sure: bool = True) -> str:
     """Why what was set aside is not merged, "" if it may be: who may write to the directory around that of a table without partitions can
-    make one of its name, but may not write to the table.
+    make one of its name, but may not write to the table. Nor perhaps to a unit that is not `is_sure` to be this one.
     """
     if not aside.is_dir:
         return "it is a file"
-    if unit.name:
+    if unit.name and is_sure:
         return ""
     there = list(filter(None, map(run.files.stat, dict.fromkeys([target, run.paths.unit("retired", unit.number)]))))
     is_known = any(listings.may_have_made(aside, {one.owner for one in there}, one) for one in there)

@@ -102,10 +102,11 @@ class DirectoryExchange:
             seen = self.run.look([self.unit], places)
         if not seen[top].exists or is_gone(self.run, self.run.control.top):
             raise fenced(self.run)
-        # Once it is in live it is that, unless that was replaced: then more counts as older.
-        came = seen[self.incoming] if seen[self.incoming].exists else seen[live]
+        # Where it is by now somebody may have put any other directory, with the new files in it. Their certificate is hardly younger.
+        certified = [entry.file_id for entry in seen[top].entries if names.CERTIFICATES.fullmatch(entry.name)]
+        came = [seen[self.incoming].file_id] if seen[self.incoming].exists else certified
         ids = self.run.incoming_ids
-        ids[self.unit.number] = max(came.file_id, ids.get(self.unit.number, 0))
+        ids[self.unit.number] = max([*came, ids.get(self.unit.number, 0)])
         if seen[self.left].exists:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
         entries = seen[live].entries if seen[live].exists else None
@@ -121,9 +122,10 @@ class DirectoryExchange:
 
     def put_back(self) -> Tuple[ManifestFile, ...]:
         entries = self.run.look([self.unit], [self.left])[self.left].entries
-        # Who overwrites it may have emptied it.
+        # Who overwrites it may have emptied it. Or it is another table's, into which nobody brings files who may not write to it.
         is_emptied = all(names.is_hidden(entry.name) for entry in entries)
-        self._bring_back(is_emptied or manifests.is_of(self.unit.manifest, entries))
+        is_own = manifests.is_of(self.unit.manifest, entries)
+        self._bring_back(is_emptied or is_own, is_sure=is_own)
         return ()
 
     def keep_departed(self) -> Tuple[ManifestFile, ...]:
@@ -176,17 +178,17 @@ class DirectoryExchange:
         if why:
             raise too_many(self.run, self.unit, why)
 
-    def _bring_back(self, is_own: bool) -> None:
+    def _bring_back(self, is_own: bool, is_sure: bool = True) -> None:
         """Rename what left live back to it, after what was set aside is merged into it: a committer that sees only part of its tasks'
         output would commit without an error; one that finds no directory fails. Never merge into `ready`, which a later put-back deletes.
 
         Nor into one that is not the unit's own: somebody may have renamed another table's directory to live before it left.
         """
         if is_own:
-            arrivals.merge_recreated(self.run, self.unit, self.left)
-        self._bring(self.left, with_recreated=is_own)
+            arrivals.merge_recreated(self.run, self.unit, self.left, is_sure=is_sure)
+        self._bring(self.left, with_recreated=is_own, is_sure=is_sure)
 
-    def _bring(self, source: str, with_recreated: bool = False) -> None:
+    def _bring(self, source: str, with_recreated: bool = False, is_sure: bool = True) -> None:
         """Rename to live; a directory that a writer created there meanwhile is set aside, each time under a new name; `with_recreated`, and
         merged into `source`.
         """
@@ -198,7 +200,7 @@ class DirectoryExchange:
                 self._require_its_place()
                 set_aside(self.run, self.unit)
                 if with_recreated:
-                    arrivals.merge_recreated(self.run, self.unit, source)
+                    arrivals.merge_recreated(self.run, self.unit, source, is_sure=is_sure)
         raise needs_investigation(self.run, self.unit, Code.RE_CREATED_AGAIN, "somebody keeps re-creating its directory")
 
     def _require_its_place(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -49,6 +50,12 @@ def put_there(desk, theirs=THEIRS):
 def put_back(desk, theirs=THEIRS):
     desk.world.files.namespace.rename(desk.live("dt=1"), theirs)
     desk.world.files.namespace.rename(desk.live(".aside"), desk.live("dt=1"))
+
+
+def revive(desk):
+    desk.world.files.before_step = None
+    desk.world.files.revive()
+    desk.world.files.expire_locks()
 
 
 def act_in_turn(desk, *acts):
@@ -362,8 +369,92 @@ def test_what_a_run_has_left_aside_as_older_is_not_merged_by_its_recovery():
     with pytest.raises(Killed):
         desk.compact()
     assert not waiting
-    files.before_step = None
-    files.revive()
-    files.expire_locks()
+    revive(desk)
     desk.recover()
     assert f"{live}/payment.parquet" not in files.contents(live)
+
+
+def test_what_is_older_counts_in_a_recovery_from_no_directory_that_somebody_has_put_in_place_of_the_new_one():
+    """One made since the run began, with the new files in it, and before the directory of the other table."""
+    desk = a_desk()
+    live, mine, files, namespace = desk.live("dt=1"), desk.live(".mine"), desk.world.files, desk.world.files.namespace
+    give_rights(desk, live, mode=0o777)
+
+    def make():
+        files.writer.make_directory(mine)
+        give_rights(desk, mine, mode=0o777)
+        make_theirs(desk, {"payment.parquet": 1000})
+
+    waiting = act_in_turn(
+        desk,
+        (["/stage/"], make),
+        (["rename_exact", f"/ready/u00001 {live}"], lambda: namespace.rename(THEIRS, live)),
+        (["remove_empty", "/recreated/u00001.0"], lambda: files.die_after(0)),
+    )
+    with pytest.raises(Killed):
+        desk.compact()
+    assert not waiting
+    revive(desk)
+    for path in list(files.contents(live)):
+        namespace.rename(path, f"{mine}{path[len(live) :]}")
+    namespace.rename(live, desk.live(".aside"))
+    namespace.rename(mine, live)
+    desk.recover()
+    assert f"{live}/payment.parquet" not in files.contents(live)
+
+
+def test_nor_from_what_is_at_its_place_after_the_new_files_were_given_up():
+    """An old directory at the place of a table without partitions has them given up; the run is killed before its entry."""
+    world = World()
+    world.add_table(a_table([], create_time=5), {"": [1000] * 3})
+    desk = Desk(world, backup_table=False)
+    live, files, namespace, theirs = desk.live(), world.files, world.files.namespace, []
+    give_rights(desk, live, mode=0o777)
+    files.writer.add(f"{live}_old/x.parquet", DataFile(("x",)), 1000)
+
+    def make():
+        make_theirs(desk, {"payment.parquet": 1000})
+        theirs.append(namespace.find(THEIRS))
+
+    waiting = act_in_turn(
+        desk,
+        (["/stage/"], make),
+        (["rename_exact", f"/ready/u00001 {live}"], lambda: namespace.rename(f"{live}_old", live)),
+        (["write_new", "entry.json"], lambda: files.die_after(0)),
+    )
+    with pytest.raises(Killed):
+        desk.compact()
+    assert not waiting
+    revive(desk)
+    namespace.rename(live, f"{live}_old")
+    namespace.rename(THEIRS, live)
+    desk.recover()
+    assert list(theirs[0].children) == ["payment.parquet"]
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["a recovery", "a call that fails"])
+def test_nothing_is_merged_into_an_empty_one_that_leaves_in_place_of_the_units(is_killed):
+    """Such as a new partition. It looks as if its own had been emptied by who overwrites it."""
+    desk = a_desk()
+    live, files, namespace = desk.live("dt=1"), desk.world.files, desk.world.files.namespace
+    files.writer.make_directory(THEIRS)
+    give_rights(desk, THEIRS, owner="fin", group="fin", mode=0o755)
+    theirs = namespace.find(THEIRS)
+    desk.world.wait(3_600_000)
+
+    def interrupt():
+        files.writer.add(f"{live}/mine.parquet", DataFile(("mine",)), 100)
+        if is_killed:
+            files.die_after(0)
+        else:
+            desk.world.fail_call("rename_exact", done=False)
+
+    waiting = act_in_turn(
+        desk, (["rename_exact", f"{live} ", "/retired/"], lambda: put_there(desk)), (["rename_exact", f"/retired/u00001 {live}"], interrupt)
+    )
+    with pytest.raises(Killed) if is_killed else nullcontext():
+        assert outcomes(desk.compact()) == {"dt=1": Outcome.MISPLACED.code}
+    assert not waiting
+    revive(desk)
+    desk.recover()
+    assert not theirs.children
