@@ -45,20 +45,34 @@ def desk_with_only_a_backup():
     return desk
 
 
-@KILLED
-def test_files_in_a_sticky_directory_stay_there(is_killed):
-    """All of a partition's files are in it when it leaves live: anybody may put files there, only their owners may take them away."""
-    desk = a_desk()
+def put_sticky_there(desk):
+    """With all files of the partition in it: anybody may put files there, only their owners may take them away."""
+    live, namespace = desk.live("dt=1"), desk.world.files.namespace
+    for path in list(desk.world.files.contents(live)):
+        namespace.rename(path, f"{THEIRS}/{path.rpartition('/')[2]}")
+    put_there(desk)
+
+
+def make_sticky(desk):
     make_theirs(desk, {"payment.parquet": 1000})
     give_rights(desk, THEIRS, owner="fin", group="fin", mode=0o1777)
-    namespace, theirs, live = desk.world.files.namespace, desk.world.files.namespace.find(THEIRS), desk.live("dt=1")
+    return desk.world.files.namespace.find(THEIRS)
 
-    def come():
-        for path in list(desk.world.files.contents(live)):
-            namespace.rename(path, f"{THEIRS}/{path.rpartition('/')[2]}")
-        put_there(desk)
 
-    act_where_it_leaves(desk, come, desk.compact, is_killed)
+@KILLED
+def test_files_in_a_sticky_directory_stay_there(is_killed):
+    desk = a_desk()
+    theirs = make_sticky(desk)
+    act_where_it_leaves(desk, lambda: put_sticky_there(desk), desk.compact, is_killed)
+    assert "payment.parquet" in theirs.children
+
+
+def test_files_in_a_sticky_directory_that_comes_before_the_check_stay_there():
+    """After rights were looked at, which serves for ten seconds, and for many units. Its time is read first in the check."""
+    desk = a_desk()
+    theirs = make_sticky(desk)
+    at(desk, ["write_new", "/clock"], lambda: put_sticky_there(desk))
+    assert outcomes(desk.compact()) != {"dt=1": "swapped"}
     assert "payment.parquet" in theirs.children
 
 
@@ -70,6 +84,28 @@ def test_files_of_another_table_do_not_come_late_to_a_rollback_that_takes_nothin
     theirs = desk.world.files.namespace.find(THEIRS)
     act_where_it_leaves(desk, lambda: put_there(desk), lambda: desk.rollback(desk.runs[0]), is_killed)
     assert "payment.parquet" in theirs.children
+
+
+def test_nor_do_those_of_one_that_comes_before_the_check():
+    desk = desk_with_only_a_backup()
+    make_theirs(desk, {"payment.parquet": 1000})
+    give_rights(desk, THEIRS, owner="fin", group="fin", mode=0o700)
+    theirs = desk.world.files.namespace.find(THEIRS)
+    at(desk, ["write_new", "/clock"], lambda: put_there(desk))
+    desk.rollback(desk.runs[0])
+    assert "payment.parquet" in theirs.children
+
+
+def test_rows_that_came_while_a_partition_was_closed_are_not_opened_by_a_rollback():
+    """The files that it brings back have a directory with their former rights; what came since was never open."""
+    desk = a_desk()
+    give_rights(desk, desk.live("dt=1"), mode=0o755)
+    desk.compact()
+    give_rights(desk, desk.live("dt=1"), mode=0o700)
+    desk.append("dt=1", "secret")
+    desk.rollback()
+    place = next(path for path in desk.world.files.contents(desk.live()) if path.endswith("/secret.parquet")).rpartition("/")[0]
+    assert oct(desk.world.files.namespace.find(place).mode) == oct(0o700)
 
 
 def desk_with_nothing_to_bring_in():
