@@ -143,6 +143,21 @@ def test_nothing_in_another_table_is_moved_up_by_a_rollback_that_brings_nothing_
     assert sorted(desk.world.files.contents(THEIRS)) == before
 
 
+def test_a_late_file_is_not_moved_into_another_table_by_a_cleanup_because_live_had_only_a_marker():
+    desk = desk_with_only_a_backup()
+    desk.world.mark_success(desk.live("dt=1"))
+    for undone in (desk.runs[0], None):
+        desk.world.wait(3_600_000)
+        assert outcomes(desk.rollback(undone or desk.runs[-1])) == {"dt=1": "rolled-back"}
+    before = make_theirs(desk, {"payment.parquet": 1000})
+    (run,) = [each for each in desk.run_directories() if each.startswith(desk.runs[-1])]
+    desk.world.add_file(f"{desk.control.runs}/{run}/retired/u00001/mine.parquet", ["mine"])
+    put_there(desk)
+    desk.cleanup()
+    put_back(desk)
+    assert sorted(desk.world.files.contents(THEIRS)) == before
+
+
 @pytest.mark.parametrize("is_killed", [False, True], ids=["a call fails", "it is killed"])
 def test_what_came_in_the_gap_is_not_merged_into_an_empty_directory_of_another_table(is_killed):
     """It was at a partition's place when that left live: who may rename it may not write to it."""
