@@ -184,6 +184,9 @@ def look_at_leaving(run: Run, unit: PlannedUnit, checked: Checked, left: FileInf
     before = checked.seen[unit.live]
     if can_tell_alone(run, unit, checked) and manifests.is_untouched(before, left, checked.clock_ms, run.files.clock_grain_ms):
         return None
+    if left.file_id != before.file_id:
+        # It may be another table's, in which anybody may have put all files of the manifest, or of which the manifest has none.
+        return Reason(Code.CHANGED_MEANWHILE, "another directory came to its place")
     seen = run.look([unit], [left.path])[left.path]
     entries = without_empty_staging(run.files, seen.entries)
     return why_too_many(run, unit, len(seen.entries)) or manifests.judge(unit.manifest, entries).why

@@ -115,8 +115,8 @@ def test_what_came_in_an_outage_is_not_merged_beside_the_files_of_an_overwriter_
 
 
 def test_the_same_late_files_are_not_carried_over_once_in_each_unit(monkeypatch):
-    """Somebody keeps one directory of many files, and gives each unit in turn that one just before it is exchanged, with the unit's own
-    files renamed into it: each unit is late by as many, and a run of a thousand units carries over a thousand times what there is.
+    """Somebody keeps many files, and renames them into each unit in turn just before it is exchanged: each unit is late by as many, and a
+    run of a thousand units carries over a thousand times what there is.
     """
     late, units = 20, [f"dt={number}" for number in (1, 2, 3, 4)]
     desk = a_desk(*units)
@@ -131,14 +131,13 @@ def test_the_same_late_files_are_not_carried_over_once_in_each_unit(monkeypatch)
         ):
             return
         live = desk.live(waiting.pop(0))
-        for name in list(space.directory(live).children):
-            writer.rename_into(f"{live}/{name}", flood[0])
-        writer.delete(live)
-        writer.rename_into(flood[0], live)
+        for name in list(space.directory(flood[0]).children):
+            writer.rename_into(f"{flood[0]}/{name}", live)
+        writer.delete(flood[0])
         flood[0] = live
 
     def take_flood_back(what):
-        """Between two units, the tenant takes the directory with all that was carried over, and leaves the unit an empty one."""
+        """Between two units, the tenant takes back all that was carried over."""
         if (
             waiting
             and len(waiting) < len(units)
