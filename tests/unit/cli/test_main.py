@@ -450,3 +450,14 @@ def test_an_output_that_cannot_be_written_is_found_before_the_launcher_starts_an
     code, out, err = run("submit-options", "--", "analyze", "--table", "d.t", option, str(tmp_path / "none" / "out"))
     assert (code, out) == (2, "")
     assert f"{tmp_path}/none/out cannot be written" in err
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_a_list_of_tables_that_everybody_may_write_is_not_taken(run, tmp_path, mode):
+    """Another user of this machine would choose whose tables a run with rights on all of them rolls back or cleans up."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(mode)
+    (shared / "tables").write_text("sales.events\n")
+    code, _, err = run("submit-options", "--", "rollback", "--tables-file", str(shared / "tables"))
+    assert (code, "[untrusted-file]" in err) == (2, True), err
