@@ -72,3 +72,11 @@ def test_a_signal_does_not_hide_that_readers_miss_a_partition(lost):
     assert lost.compact().exit_code == Exit.DONE
     assert stopped.exit_code == document.build(stopped)["exit_code"] == Exit.INVESTIGATE
     assert told(stopped) == {"exit_code": "7", "retry": "manual"}
+
+
+def test_a_partition_that_was_dropped_in_the_gap_is_nothing_that_a_retry_cures():
+    """MSCK REPAIR TABLE … SYNC PARTITIONS has dropped it because its directory was away."""
+    desk = a_desk_with_a_lost_partition()
+    first, second = desk.compact(), desk.compact()
+    assert second.exit_code == Exit.DONE
+    assert told(first)["retry"] == "manual"
