@@ -44,7 +44,9 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 def load_config(parsed: argparse.Namespace) -> Config:
     """The merged configuration for a command line."""
-    for path in files.find_files(os.environ, parsed.config_file):
+    # Who can change a list of tables chooses those that a rollback or a cleanup is about.
+    lists = filter(None, [getattr(parsed, "tables_file", None)])
+    for path in files.find_files(os.environ, [*parsed.config_file, *lists]):
         require_trusted(path, os.environ)
     config = layers.load(files.read_files(os.environ, parsed.config_file), os.environ, parser.find_flags(parsed), parsed.sets)
     if config.spark.deploy_mode == "cluster":

@@ -1,5 +1,5 @@
-"""What only one command tells reaches whoever reads exit codes and properties: the schedulers' examples run a command again by these, and are
-silent once one has ended with 0 (docs/schedulers.md).
+"""What only one command tells reaches whoever reads exit codes and properties: schedulers run a command again by these, and are silent once
+one has ended with 0 (docs/schedulers.md).
 """
 
 from __future__ import annotations
