@@ -191,7 +191,7 @@ def nightly(tmp_path):
     installed.parent.mkdir(parents=True)
     shutil.copy(CONF / "cron" / "hivekeeper-nightly", installed)
     program = tmp_path / "bin" / "hivekeeper"
-    program.parent.mkdir()
+    shutil.copytree(ROOT / "bin" / "lib", program.parent / "lib")
 
     def run(*codes: int) -> Tuple[int, str, int]:
         answers = tmp_path / "codes"
