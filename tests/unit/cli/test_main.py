@@ -461,3 +461,11 @@ def test_a_list_of_tables_that_everybody_may_write_is_not_taken(run, tmp_path, m
     (shared / "tables").write_text("sales.events\n")
     code, _, err = run("submit-options", "--", "rollback", "--tables-file", str(shared / "tables"))
     assert (code, "[untrusted-file]" in err) == (2, True), err
+
+
+def test_a_table_with_a_number_sign_in_its_name_is_not_taken_for_another_one(tmp_path):
+    """Hive 4 allows it, so whoever may create tables could bring the table before the sign into a list that is made from SHOW TABLES."""
+    listed = tmp_path / "tables"
+    listed.write_text("# tables of one team\nsales.events#old # not needed any more\nsales.visits\t# daily\n")
+    parsed = parser.build_parser().parse_args(["cleanup", "--tables-file", str(listed)])
+    assert command_line.read_selection(parsed).tables == ("sales.events#old", "sales.visits")
