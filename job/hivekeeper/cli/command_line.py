@@ -88,12 +88,13 @@ def read_selection(parsed: argparse.Namespace) -> Selection:
 def _read_tables_file(path: str) -> List[str]:
     try:
         with open(path, encoding="utf-8") as file:
-            lines = [line.partition("#")[0].strip() for line in file]
+            lines = [line.strip() for line in file]
     except OSError as error:
         raise UsageError(f"--tables-file {path}: {error.strerror}", next="correct the path") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"--tables-file {path}: not a text in UTF-8", next="correct it") from error
-    return [line for line in lines if line]
+    # Behind a name it would be a part of that, as Hive 4 allows: what is before it may be the name of another table.
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def check_selection(selection: Selection, required: bool = True) -> None:

@@ -269,7 +269,7 @@ def test_where_nobody_is_to_be_asked_a_rollback_shows_its_plan_and_goes_on(monke
 
 def test_a_tables_file_has_one_table_a_line(tmp_path):
     listed = tmp_path / "tables"
-    listed.write_text("# nightly\nsales.events\n\nsales.orders # big\nsales.events\n")
+    listed.write_text("# nightly\nsales.events\n\n # big\nsales.orders\nsales.events\n")
     parsed = parser.build_parser().parse_args(["analyze", "--tables-file", str(listed), "--tables", "a.b, a.c", "--table", "x.y"])
     assert command_line.read_selection(parsed).tables == ("x.y", "a.b", "a.c", "sales.events", "sales.orders")
 
@@ -466,6 +466,6 @@ def test_a_list_of_tables_that_everybody_may_write_is_not_taken(run, tmp_path, m
 def test_a_table_with_a_number_sign_in_its_name_is_not_taken_for_another_one(tmp_path):
     """Hive 4 allows it, so whoever may create tables could bring the table before the sign into a list that is made from SHOW TABLES."""
     listed = tmp_path / "tables"
-    listed.write_text("# tables of one team\nsales.events#old # not needed any more\nsales.visits\t# daily\n")
+    listed.write_text("sales.events#old\nsales.events # old\n")
     parsed = parser.build_parser().parse_args(["cleanup", "--tables-file", str(listed)])
-    assert command_line.read_selection(parsed).tables == ("sales.events#old", "sales.visits")
+    assert command_line.read_selection(parsed).tables == ("sales.events#old", "sales.events # old")
