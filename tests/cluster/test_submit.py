@@ -66,7 +66,7 @@ def test_in_cluster_mode_all_that_a_driver_gives_comes_back(edge: Edge, tables: 
         },
         log_dir=str(edge.home / "logs"),
     )
-    (edge.home / "my tables").write_text("\n".join(tables) + "  # both\n")
+    (edge.home / "my tables").write_text("# both\n" + "\n".join(tables) + "\n")
     words = ["--tables-file", "my tables", "--json", "--report-file", "report.json", "--properties-out", "p.properties"]
     done = edge.run("compact-swap", *words)
     assert done.returncode == 6, done.stderr

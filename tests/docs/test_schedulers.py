@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import contextlib
 import json
 import os
 import re
@@ -190,7 +191,7 @@ def nightly(tmp_path):
     installed.parent.mkdir(parents=True)
     shutil.copy(CONF / "cron" / "hivekeeper-nightly", installed)
     program = tmp_path / "bin" / "hivekeeper"
-    program.parent.mkdir()
+    shutil.copytree(ROOT / "bin" / "lib", program.parent / "lib")
 
     def run(*codes: int) -> Tuple[int, str, int]:
         answers = tmp_path / "codes"
@@ -226,6 +227,30 @@ def test_cron_stops_at_once_where_the_second_run_needs_a_person(nightly):
     status, printed, calls = nightly(8, 7, 0)
     assert (status, calls) == (7, 2)
     assert "ended with exit code 7" in printed
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's link")
+def test_cron_writes_its_log_to_no_file_that_another_user_has_put_there(nightly, tmp_path):
+    """A link in the log's place: all that a run says would be appended to a file of our user's, such as its ~/.ssh/authorized_keys."""
+    own = tmp_path / "own"
+    own.write_text("")
+    tmp_path.chmod(0o1777)
+    link = tmp_path / "log"
+    link.symlink_to(own)
+    os.lchown(link, 65534, 65534)
+    with contextlib.suppress(Exception):
+        nightly(0)
+    assert own.read_text() == ""
+
+
+def test_other_users_of_the_machine_cannot_read_cron_s_log(nightly, tmp_path):
+    """It holds the answer, with names of partitions and examples of rows, as the files in log_dir do, which are closed."""
+    before = os.umask(0o022)
+    try:
+        nightly(0)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "log").stat().st_mode & 0o007 == 0
 
 
 # -- Oozie --------------------------------------------------------------------------------------------------

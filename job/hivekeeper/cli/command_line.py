@@ -44,7 +44,9 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 def load_config(parsed: argparse.Namespace) -> Config:
     """The merged configuration for a command line."""
-    for path in files.find_files(os.environ, parsed.config_file):
+    # Who can change a list of tables chooses those that a rollback or a cleanup is about.
+    lists = filter(None, [getattr(parsed, "tables_file", None)])
+    for path in files.find_files(os.environ, [*parsed.config_file, *lists]):
         require_trusted(path, os.environ)
     config = layers.load(files.read_files(os.environ, parsed.config_file), os.environ, parser.find_flags(parsed), parsed.sets)
     if config.spark.deploy_mode == "cluster":
@@ -86,12 +88,13 @@ def read_selection(parsed: argparse.Namespace) -> Selection:
 def _read_tables_file(path: str) -> List[str]:
     try:
         with open(path, encoding="utf-8") as file:
-            lines = [line.partition("#")[0].strip() for line in file]
+            lines = [line.strip() for line in file]
     except OSError as error:
         raise UsageError(f"--tables-file {path}: {error.strerror}", next="correct the path") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"--tables-file {path}: not a text in UTF-8", next="correct it") from error
-    return [line for line in lines if line]
+    # Behind a name it would be a part of that, as Hive 4 allows: what is before it may be the name of another table.
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def check_selection(selection: Selection, required: bool = True) -> None:

@@ -308,7 +308,12 @@ def _add_selection(parser: Parser, where: str = "", no_where: str = "") -> None:
     group.add_argument("--database", metavar="D", action="append", default=[], help=databases)
     group.add_argument("--table", metavar="D.T", action="append", default=[], help="a table; may be repeated")
     group.add_argument("--tables", metavar="D.T,D.U", action="append", default=[], help="several tables; may be repeated")
-    group.add_argument("--tables-file", metavar="F", action=Once, help="a file with one table per line; # begins a comment")
+    group.add_argument(
+        "--tables-file",
+        metavar="F",
+        action=Once,
+        help="a file with one table per line; lines that begin with # are comments",
+    )
     group.add_argument("--exclude", metavar="GLOB", action="append", default=[], help="leave out tables that match; may be repeated")
     if where:
         example = f"partitions to {where}, by partition columns, such as \"dt >= '2026-01-01'\""

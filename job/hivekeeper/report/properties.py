@@ -44,7 +44,7 @@ def render(result: CommandResult) -> str:
     recovered = [run for table in result.tables for run, _ in table.recovered]
     words = {
         **_head(result.command, result.code),
-        **(STOPPED if result.signal else {}),
+        **(STOPPED if result.exit_code > max(Exit) else {}),
         "exit_code": result.exit_code,
         "run": result.run,
         "dry_run": str(result.dry_run).lower(),

@@ -269,7 +269,7 @@ def test_where_nobody_is_to_be_asked_a_rollback_shows_its_plan_and_goes_on(monke
 
 def test_a_tables_file_has_one_table_a_line(tmp_path):
     listed = tmp_path / "tables"
-    listed.write_text("# nightly\nsales.events\n\nsales.orders # big\nsales.events\n")
+    listed.write_text("# nightly\nsales.events\n\n # big\nsales.orders\nsales.events\n")
     parsed = parser.build_parser().parse_args(["analyze", "--tables-file", str(listed), "--tables", "a.b, a.c", "--table", "x.y"])
     assert command_line.read_selection(parsed).tables == ("x.y", "a.b", "a.c", "sales.events", "sales.orders")
 
@@ -450,3 +450,22 @@ def test_an_output_that_cannot_be_written_is_found_before_the_launcher_starts_an
     code, out, err = run("submit-options", "--", "analyze", "--table", "d.t", option, str(tmp_path / "none" / "out"))
     assert (code, out) == (2, "")
     assert f"{tmp_path}/none/out cannot be written" in err
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_a_list_of_tables_that_everybody_may_write_is_not_taken(run, tmp_path, mode):
+    """Another user of this machine would choose whose tables a run with rights on all of them rolls back or cleans up."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(mode)
+    (shared / "tables").write_text("sales.events\n")
+    code, _, err = run("submit-options", "--", "rollback", "--tables-file", str(shared / "tables"))
+    assert (code, "[untrusted-file]" in err) == (2, True), err
+
+
+def test_a_table_with_a_number_sign_in_its_name_is_not_taken_for_another_one(tmp_path):
+    """Hive 4 allows it, so whoever may create tables could bring the table before the sign into a list that is made from SHOW TABLES."""
+    listed = tmp_path / "tables"
+    listed.write_text("sales.events#old\nsales.events # old\n")
+    parsed = parser.build_parser().parse_args(["cleanup", "--tables-file", str(listed)])
+    assert command_line.read_selection(parsed).tables == ("sales.events#old", "sales.events # old")
