@@ -284,13 +284,15 @@ def _confirmed(run: Run, unit: UnitResult, found: Places) -> UnitResult:
         return replace(unit, planned=replace(unit.planned, unit=new), why=why)
     if number not in found.changed:
         return unit
-    result = replace(unit, outcome=_outcome_of(found.changed[number]), has_backup=unit.exchanged)
+    result = replace(unit, outcome=_outcome_of(run, found.changed[number]), has_backup=unit.exchanged)
     return replace(result, why=explain(run, result, found.changed[number]))
 
 
-def _outcome_of(why: Reason) -> Outcome:
-    """A missing partition was dropped on purpose; an operator has to look at anything else."""
-    return Outcome.DROPPED_MEANWHILE if why.code is Code.DROPPED else Outcome.MISPLACED
+def _outcome_of(run: Run, why: Reason) -> Outcome:
+    """A missing partition was dropped on purpose; an operator has to look at anything else, and at one whose directory may have been away
+    for as long as an outage: `MSCK REPAIR TABLE … SYNC PARTITIONS` drops that.
+    """
+    return Outcome.DROPPED_MEANWHILE if why.code is Code.DROPPED and not run.is_recovered else Outcome.MISPLACED
 
 
 def explain(run: Run, result: UnitResult, why: Reason) -> Reason:
@@ -302,7 +304,8 @@ def explain(run: Run, result: UnitResult, why: Reason) -> Reason:
     advice = "nothing, if it was dropped on purpose" if result.outcome is Outcome.DROPPED_MEANWHILE else ADVICE
     if why.code is Code.DROPPED and result.outcome is Outcome.MISPLACED:
         on_purpose = "unpin that run, and a cleanup discards them" if result.is_without_new_files else "nothing"
-        advice = f"if it was dropped on purpose, {on_purpose}; if it was renamed, {ADVICE}"
+        added = "; if it was dropped because its directory was away, ALTER TABLE … ADD PARTITION" if seen[planned.live].exists else ""
+        advice = f"if it was dropped on purpose, {on_purpose}{added}; if it was renamed, {ADVICE}"
     return Reason(why.code, "; ".join([why.what, *there]), advice)
 
 

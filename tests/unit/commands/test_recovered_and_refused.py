@@ -60,8 +60,8 @@ def run_on_database(desk, command, run_key=""):
 
 def require_told(result, desk):
     (table,) = [one for one in result.tables if one.table == desk.table]
-    told = [counts.get(Outcome.DROPPED_MEANWHILE) for _, counts in table.recovered]
-    assert (result.code, told) == (Exit.PARTIAL, [1]), screen.render(result)
+    told = [counts.get(Outcome.MISPLACED) for _, counts in table.recovered]
+    assert (result.code, told) == (Exit.INVESTIGATE, [1]), screen.render(result)
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
@@ -171,7 +171,7 @@ def lines_of_log(caplog):
 def test_a_command_that_is_killed_has_told_it_before_the_log_of_the_table_had_it(desk, caplog):
     desk.kill_before(["rename_exact", "/entry.json ", "/log/"], lambda: run_on_database(desk, "compact-swap"))
     ((level, line),) = lines_of_log(caplog)
-    assert (level, "unit=sales.events/dt=1 step=astray outcome=dropped-meanwhile code=dropped" in line) == ("WARNING", True)
+    assert (level, "unit=sales.events/dt=1 step=astray outcome=misplaced code=dropped" in line) == ("ERROR", True)
     require_told(run_on_database(desk, "recover"), desk)
 
 
