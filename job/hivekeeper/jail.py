@@ -256,6 +256,9 @@ class JailedFiles:
     def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:
         return self.inner.exposed(top, levels)
 
+    def way_to(self, directory: str) -> Tuple[Exposed, ...]:
+        return self.inner.way_to(directory)
+
     def guard(self, wanted: Mapping[str, Guard]) -> None:
         for path in wanted:
             self.jail.require(path)

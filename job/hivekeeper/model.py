@@ -107,7 +107,7 @@ FilesByRights = Mapping[FileRights, Collection[int]]
 
 @dataclass(frozen=True)
 class Exposed:
-    """A file or directory that another user owns or that others may write to.
+    """A file or directory that another user owns or that others may write to; or one on the way to another.
 
     `is_ours`: this user owns it. `acl` is as in Attributes, read only if others may write.
     """

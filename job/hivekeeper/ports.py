@@ -333,6 +333,12 @@ class Files(Protocol):
         () if the directory is missing. Contents of an unreadable directory are left out. One gateway call.
         """
 
+    def way_to(self, directory: str) -> Tuple[Exposed, ...]:
+        """A directory and all above it, whoever owns them, the root first: behind a mount the real ones. Ends where one is missing.
+
+        Each is looked at after that around it. One gateway call.
+        """
+
     def guard(self, wanted: Mapping[str, Guard]) -> None:
         """Set mode, group and ACL of directories and the files in them, or of a single file, in bulk. Not atomic.
 

@@ -646,14 +646,15 @@ class Code(Coded):
     RECORDS_OF_ANOTHER = (
         Topic.COMMAND,
         Exit.INVESTIGATE,
-        "a record, the lock or a directory of Hivekeeper's belongs to a user who is not trusted "
+        "a record, the lock or a directory of Hivekeeper's, or one above the catalogue, belongs to a user who is not trusted "
         "([permissions.md](permissions.md#whose-records))",
         "find out who made it; then `chown`, `trusted_owners`, or move it away",
     )
     RECORDS_WRITABLE = (
         Topic.COMMAND,
         Exit.INVESTIGATE,
-        "a record may be written by others than its owner ([permissions.md](permissions.md#whose-records))",
+        "a record, or a directory above the catalogue, may be written by others than its owner "
+        "([permissions.md](permissions.md#whose-records))",
         "find out whether somebody changed it; then `chmod go-w`",
     )
     NOT_AS_PROVED = Topic.COMMAND, Exit.INVESTIGATE, "somebody else writes below the control directory", _INVESTIGATE

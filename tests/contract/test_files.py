@@ -31,6 +31,7 @@ from support.builders import a_table
 from support.fakes.files import TRASH, FakeFiles, Killed
 from support.java import FEW_ROWS
 from support.listings import tree
+from support.storage import local_only
 
 NASTY = ["a b", "p%20q", "it's", 'q"t', "[x]*?{}", "k=v", "ü-日本", ".hidden", "_hidden", "#h", "a+b&c;d,e", "~!$()@"]
 
@@ -1512,6 +1513,38 @@ def test_what_others_may_write_to_is_told_down_to_a_level(files_world):
     assert [one.path for one in files_world.files.exposed(top, 0)] == [top]
     assert len(files_world.files.exposed(top, 4)) == 4
     assert files_world.files.exposed(files_world.path("missing"), 3) == ()
+
+
+def test_a_directory_and_all_above_it_are_told_from_the_root_down(files_world):
+    base = files_world.path("open", "base")
+    files_world.files.make_directory(base)
+    files_world.files.guard({files_world.path("open"): Guard(0o777)})
+    found = files_world.files.way_to(base)
+    assert [one.path.rstrip("/") for one in found] == list(reversed([path.rstrip("/") for path in names.with_above(base)]))
+    assert [(one.mode, one.is_ours, one.is_dir) for one in found[-2:]] == [(0o777, True, True), (0o700, True, True)]
+    assert [one.owner for one in found[-2:]] == [files_world.files.user_at(base)] * 2
+    assert files_world.files.way_to(f"{base}/not/there") == found
+
+
+@local_only
+def test_the_way_to_a_directory_behind_a_mount_is_that_to_the_real_one(gateway, tmp_path):
+    (tmp_path / "data" / "base").mkdir(parents=True)
+    (tmp_path / "data").chmod(0o777)
+    files = configured(gateway, **{"fs.viewfs.mounttable.ours.link./mounted": f"file:{tmp_path}/data"})
+    for below in ("base", "base/missing"):
+        found = files.way_to(f"viewfs://ours/mounted/{below}")
+        assert [one.path for one in found[-2:]] == [f"file:{tmp_path}/data", f"file:{tmp_path}/data/base"]
+        assert (found[0].path, found[-2].mode) == ("file:/", 0o777)
+
+
+def test_the_way_to_a_directory_tells_whom_acls_let_write(files_world):
+    files_world.skip_on("local", "local files have none in Hadoop")
+    base = files_world.path("base")
+    files_world.files.make_directory(base)
+    acl = ("group::r-x", "mask::rwx", "other::---", "user::rwx", "user:bob:rwx")
+    known = files_world.files.attributes([base])[base]
+    files_world.files.dress({base: dataclasses.replace(known, mode=0o770, acl=acl)})
+    assert set(acl) <= set(files_world.files.way_to(base)[-1].acl)
 
 
 def test_what_others_may_write_to_is_not_looked_for_among_millions_of_files(files_world):

@@ -51,7 +51,7 @@ def calls_of(gateway, act):
     return gateway.calls - before
 
 
-@pytest.mark.parametrize("method", ["look", "attributes", "file_rights", "dress", "read_texts", "qualify", "exposed", "guard"])
+@pytest.mark.parametrize("method", ["look", "attributes", "file_rights", "dress", "read_texts", "qualify", "exposed", "way_to", "guard"])
 def test_many_files_cost_as_many_calls_as_few(gateway, directories, method):
     files = HadoopFiles(gateway)
     files.qualify(directories[FEW][0])
@@ -70,6 +70,8 @@ def test_many_files_cost_as_many_calls_as_few(gateway, directories, method):
             for mode in (0o666, 0o600):
                 files.guard(dict.fromkeys(paths, Guard(0o700, mode)))
                 assert len(files.exposed(paths[0].rpartition("/")[0], 2)) == (lot if mode == 0o666 else 0)
+        elif method == "way_to":
+            assert files.way_to(paths[0])
         elif method == "guard":
             files.guard(dict.fromkeys(paths, Guard(0o755, 0o644)))
         elif method == "read_texts":

@@ -82,7 +82,30 @@ public class Exchanging extends DistributedFileSystem {
 }
 """
 
+REMOVING = """package hivekeeper.tested;
+
+import java.io.IOException;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
+
+/** Just before anything is deleted, another directory comes to the place of the old trial. */
+public class Removing extends DistributedFileSystem {
+  private boolean done;
+
+  public boolean delete(Path path, boolean recursive) throws IOException {
+    if (!done) {
+      done = true;
+      Path old = new Path(getConf().get("tested.old"));
+      if (!super.rename(old, old.suffix("-away"))) throw new AssertionError("it is not there");
+      if (!super.rename(new Path(getConf().get("tested.theirs")), old)) throw new AssertionError("it is not there any more");
+    }
+    return super.delete(path, recursive);
+  }
+}
+"""
+
 RUN = "20260101t020304z-0000"
+OLD = "20250101t020304z-0001"
 NAME = names.trial_directory(RUN)
 
 
@@ -124,3 +147,44 @@ def test_a_directory_that_takes_the_place_of_the_trial_while_it_is_looked_at_by_
     told = json.loads(trial.run(table, f"{table}/.hivekeeper", NAME, names.TRIAL_DIRECTORIES))
     found = [place for place in (f"{table}/mallorys/set-acl", f"{table}/{NAME}/set-acl") if fs.exists(path(f"{place}/rows"))]
     assert [[str(entry) for entry in fs.getAclStatus(path(place)).getEntries()] for place in found] == [[]], told
+
+
+def test_what_comes_to_the_place_of_an_old_trial_that_goes_is_not_deleted(gateway: Any, tmp_path: Any) -> None:
+    """Even if it looks like a trial: another one may be at work in it."""
+    jvm, files = gateway.jvm, HadoopFiles(gateway)
+    table = files.qualify(f"{TEST_FS}/{tmp_path.parent.name}/{tmp_path.name}")
+    path = jvm.org.apache.hadoop.fs.Path
+    fs = path(table).getFileSystem(gateway.hadoop_conf)
+    fs.delete(path(table), True)
+    old, theirs = f"{table}/{names.trial_directory(OLD)}", f"{table}/theirs"
+    for place in (old, theirs):
+        for name in ("write", "group"):
+            files.make_directory(f"{place}/{name}")
+        files.write_new(f"{place}/write/file", "1")
+    fs.setTimes(path(old), 1, -1)
+    conf = configuration_with(gateway, "hdfs", "Removing", REMOVING, old=old, theirs=theirs)
+    told = json.loads(gateway.helper("doctor.RightsTrial", conf).run(table, f"{table}/.hivekeeper", NAME, names.TRIAL_DIRECTORIES))
+    assert told["left"] == ""
+    assert [fs.exists(path(f"{old}/{name}")) for name in ("write/file", "write", "group")] == [True] * 3
+    assert not fs.exists(path(f"{old}-away"))
+
+
+def test_a_file_that_is_being_written_where_an_old_trial_would_have_one_stays(gateway: Any, tmp_path: Any) -> None:
+    """A writer of this user may be at work in a directory that somebody has given the name of a trial."""
+    jvm, files = gateway.jvm, HadoopFiles(gateway)
+    table = files.qualify(f"{TEST_FS}/{tmp_path.parent.name}/{tmp_path.name}")
+    path = jvm.org.apache.hadoop.fs.Path
+    fs = path(table).getFileSystem(gateway.hadoop_conf)
+    fs.delete(path(table), True)
+    old = f"{table}/{names.trial_directory(OLD)}"
+    files.make_directory(f"{old}/write")
+    out = fs.create(path(f"{old}/write/file"))
+    out.write(1)
+    fs.setTimes(path(old), 1, -1)
+    trial = gateway.helper("doctor.RightsTrial", gateway.hadoop_conf)
+    trial.run(table, f"{table}/.hivekeeper", NAME, names.TRIAL_DIRECTORIES)
+    out.close()
+    assert fs.getFileStatus(path(f"{old}/write/file")).getLen() == 1
+    fs.setTimes(path(old), 1, -1)
+    gateway.helper("doctor.RightsTrial", gateway.hadoop_conf).run(table, f"{table}/.hivekeeper", NAME, names.TRIAL_DIRECTORIES)
+    assert not fs.exists(path(old))

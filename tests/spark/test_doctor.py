@@ -212,6 +212,18 @@ def test_a_directory_that_was_given_the_name_of_a_trial_is_not_deleted(probes, t
     assert (taken / "dt=1" / "part-0").exists()
 
 
+@pytest.mark.parametrize("place", ["write/file", "owner", "renamed", "write/more", "part-0"])
+def test_of_a_closed_directory_that_was_given_the_name_of_a_trial_nothing_is_deleted_but_what_a_trial_makes(probes, tmp_path, place):
+    """Of another table's, which this user may own, whoever may rename it can know or choose the names inside."""
+    taken = tmp_path / names.trial_directory("20250101t020304z-0001")
+    for directory in (taken, taken / "group", (taken / place).parent):
+        directory.mkdir(mode=0o700, exist_ok=True)
+    (taken / place).write_text("rows")
+    os.utime(taken, (1, 1))
+    probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", names.trial_directory(RUN))
+    assert (taken / place).read_text() == "rows"
+
+
 @pytest.mark.parametrize("mode", [0o755, 0o700])
 def test_what_is_in_the_place_of_the_trial_is_not_handed_over(probes, tmp_path, mode):
     """Whoever may write to a table's root may give another table's directory this name, to own it, and to have its ACL changed."""
@@ -244,6 +256,14 @@ def test_what_a_table_takes_is_counted(probes, tmp_path):
 
 def test_what_is_missing_is_named(probes, tmp_path):
     assert probes.missing([f"file:{tmp_path}", f"file:{tmp_path}/none"]) == (f"file:{tmp_path}/none",)
+
+
+def test_a_file_where_the_staging_directory_is_to_be_tried_stays(gateway, tmp_path):
+    taken = tmp_path / "scratch"
+    taken.write_text("somebody's")
+    with pytest.raises(JAVA_ERRORS):
+        gateway.helper("doctor.ClusterFacts", gateway.hadoop_conf).staging(f"file:{tmp_path}", "scratch")
+    assert taken.read_text() == "somebody's"
 
 
 def test_the_home_directory_is_written_to_and_left_as_it_was(probes):

@@ -10,7 +10,10 @@ from typing import Any, Callable
 
 from support.world import World
 
-READS = ["stat", "blocks", "is_anywhere", "find_paths", "read_pieces", "read_bytes", "read_texts", "content", "part", "exposed", "ties"]
+READS = [
+    *("stat", "blocks", "is_anywhere", "find_paths", "read_pieces", "read_bytes", "read_texts", "content", "part"),
+    *("exposed", "way_to", "ties"),
+]
 OF_EACH = ["look", "look_hidden_directories", "attributes", "file_rights"]
 OF_METASTORE = ["tables", "partitions", "partitions_named", "locations_below", "table_locations", "table_places"]
 

@@ -46,9 +46,9 @@ def rows_shown(world: World, component: Component) -> List[Tuple[Any, ...]]:
 # ---- single components, with short rows
 
 
-def a_store(cluster: Cluster, expire_after_ms: Optional[int] = None, component: Component = TABLES) -> Store:
-    top = f"{ROOT}/metadata/{component.name}"
-    return Store(confine(cluster, Jail("the catalogue", (f"{ROOT}/metadata",), "hivekeeper")), component, top, RUN, (), expire_after_ms)
+def a_store(cluster: Cluster, expire_after_ms: Optional[int] = None, component: Component = TABLES, base: str = ROOT) -> Store:
+    top = f"{base}/metadata/{component.name}"
+    return Store(confine(cluster, Jail("the catalogue", (f"{base}/metadata",), "hivekeeper")), component, top, RUN, (), expire_after_ms)
 
 
 def short_row(table: str, key: str, files: int) -> Tuple[Any, ...]:

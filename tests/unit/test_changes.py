@@ -17,7 +17,7 @@ MADE_OF_OTHERS = {ports.Files: {"exchange"}}
 CHANGE_NOTHING = {
     ports.Files: {
         *("qualify", "is_foreign", "look", "look_hidden", "look_hidden_directories", "stat", "read_pieces", "read_bytes", "read_texts"),
-        *("attributes", "file_rights", "ties", "room", "exposed", "require_lockable", "blocks", "is_anywhere", "find_paths"),
+        *("attributes", "file_rights", "ties", "room", "exposed", "way_to", "require_lockable", "blocks", "is_anywhere", "find_paths"),
         *("id_around", "anchored", "user_at"),
     },
     ports.Metastore: {

@@ -6,7 +6,7 @@ Changes nothing outside its own directories and its own database.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -51,6 +51,8 @@ class Catalogue:
     trusted: Tuple[str, ...]
     # Those that are read and changed.
     components: Tuple[Component, ...] = COMPONENTS
+    # What its components have found, so that each command looks once: see Store.
+    fixed: Set[str] = field(default_factory=set, compare=False)
 
     @classmethod
     def open(cls, cluster: Cluster, settings: CatalogueSettings, run: RunId, trusted: Tuple[str, ...]) -> Catalogue:
@@ -112,7 +114,7 @@ class Catalogue:
     def store(self, component: Component) -> Store:
         places = {TABLES: self.settings.tables, VIEWS: self.settings.views, RUNS: self.settings.runs}
         top = names.join(self.base, self.settings.relative_path, places[component])
-        return Store(self.cluster, component, top, self.run, self.trusted, self.settings.expire_after_ms)
+        return Store(self.cluster, component, top, self.run, self.trusted, self.settings.expire_after_ms, self.fixed)
 
     # ---- what commands saw
 

@@ -63,6 +63,8 @@ class Store:
     run: RunId
     trusted: Tuple[str, ...] = ()
     expire_after_ms: Optional[int] = None
+    # The places that nobody else can exchange, as was found by this or another component of the same catalogue.
+    fixed: Set[str] = field(default_factory=set, compare=False)
 
     @property
     def log(self) -> str:
@@ -128,8 +130,11 @@ class Store:
 
     def _require_own(self) -> None:
         """Raise NeedsInvestigation if others may have written anything here."""
-        files = self.cluster.files
-        for one in (*files.exposed(names.parent(self.top), 0), *files.exposed(self.top, 2)):
+        files, place = self.cluster.files, names.parent(self.top)
+        self._require_fixed(place)
+        # Only who may exchange it could give that right to others now.
+        self.fixed.add(place)
+        for one in (*files.exposed(place, 0), *files.exposed(self.top, 2)):
             others = ownership.writers(one, self.trusted)
             if not one.is_ours and one.owner not in self.trusted:
                 others = [one.owner, *others]
@@ -140,6 +145,20 @@ class Store:
                     state="no table was touched, and nothing that lies there was believed",
                     next="give the catalogue a directory where nobody else may write, or name its owner in trusted_owners",
                 )
+
+    def _require_fixed(self, place: str) -> None:
+        """Raise NeedsInvestigation if others may exchange this directory. What is not there yet has to be looked at again."""
+        if place in self.fixed:
+            return
+        files = self.cluster.files
+        why = ownership.why_exchangeable(files.way_to(names.parent(place)), files.user_at(place), self.trusted)
+        if why:
+            raise NeedsInvestigation(
+                f"catalogue.base_path: {why.what}",
+                code=why.code,
+                state="no table was touched, and nothing that lies there was believed",
+                next=why.next,
+            )
 
     def rows(self, columns: Sequence[str], only: Mapping[str, str] = MappingProxyType({})) -> Iterator[Row]:
         """The rows of the newest state that have these texts in these columns, in the columns asked for. Both may name the part's."""
@@ -187,6 +206,7 @@ class Store:
     def _prepare(self) -> None:
         files = self.cluster.files
         places = [names.parent(self.top), self.top, self.log, self.data]
+        self._require_fixed(places[0])
         for place in [place for place, seen in files.look(places, 0).items() if not seen.exists]:
             made = self._make(place)
             if made:

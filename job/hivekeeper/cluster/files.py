@@ -402,6 +402,10 @@ class HadoopFiles:
             found = json.loads(_ask(self._rights.exposed, exact, levels))
         return tuple(Exposed(**{**one, "path": _as_asked(one["path"], {exact: top}), "acl": tuple(one["acl"])}) for one in found)
 
+    def way_to(self, directory: str) -> Tuple[Exposed, ...]:
+        found = json.loads(_ask(self._rights.wayTo, directory))
+        return tuple(Exposed(**{**one, "acl": tuple(one["acl"])}) for one in found)
+
     def guard(self, wanted: Mapping[str, Guard]) -> None:
         if wanted:
             self._ask_below(self._rights.give, {path: {**vars(guard), "group": guard.group or None} for path, guard in wanted.items()})

@@ -352,7 +352,8 @@ class CatalogueSettings:
         "catalogue.base_path",
         optional(TEXT),
         "",
-        "Directory of the catalogue, tables for SQL of what commands saw and did, which its group may read. Without it there is none.",
+        "Directory of the catalogue, tables for SQL of what commands saw and did, which its group may read; nobody else may be able to "
+        "exchange it or what is in it. Without it there is none.",
     )
     relative_path: str = setting("catalogue.relative_path", DIRECTORY, "metadata", "Directory of the components, in base_path.")
     tables: str = setting("catalogue.tables", DIRECTORY, "tables", "Directory of the component about tables, in relative_path.")

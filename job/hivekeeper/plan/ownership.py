@@ -6,7 +6,7 @@ Pure. docs/permissions.md has the rules. If there is an ACL, its entries count: 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Collection, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard
@@ -16,6 +16,7 @@ from hivekeeper.reasons import Code, Reason
 # Levels below the control directory: lock, log and runs; log entries and run directories; their contents.
 LEVELS = 3
 OWNER_AND_GROUP = 0o640
+STICKY = 0o1000
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,46 @@ def writers(one: Exposed, trusted: Collection[str]) -> List[str]:
         known = {*trusted, one.owner}
         found += [_named(kind, name or one.group) for kind, name, rights in list_access(one.acl) if _gives_write(kind, name, rights, known)]
     return found
+
+
+def why_exchangeable(way: Sequence[Exposed], user: str, trusted: Collection[str]) -> Optional[Reason]:
+    """Why others may have another directory at the end of this way, which begins at the root; None if nobody may.
+
+    The rule is that of the launcher for what it starts (docs/install.md): a directory with the sticky bit, in which nobody can rename what
+    belongs to another user, may be on the way. Who owns the root can exchange everything anyway.
+    """
+    believed = {user, *trusted, *(root.owner for root in way[:1])}
+    for one in way:
+        if not one.is_ours and one.owner not in believed:
+            return _owned_above(one)
+        others = [] if one.mode & STICKY or _is_private(one) else writers(one, believed)
+        if others:
+            return _writable_above(one, others)
+    return None
+
+
+def _is_private(one: Exposed) -> bool:
+    """Whether, as on many machines, a local directory's group has nobody else."""
+    return one.path.startswith("file:") and one.group == one.owner and not one.mode & 0o002
+
+
+def _owned_above(one: Exposed) -> Reason:
+    return Reason(
+        Code.RECORDS_OF_ANOTHER,
+        f"{one.path} (mode {one.mode:04o}) belongs to {one.owner}, who may exchange what is in it",
+        f"have it owned by the superuser or the user of the runs: hdfs dfs -chown USER {quoting.hdfs(one.path)}; or add {one.owner} to "
+        "trusted_owners; or use another directory",
+    )
+
+
+def _writable_above(one: Exposed, others: List[str]) -> Reason:
+    place = quoting.hdfs(one.path)
+    return Reason(
+        Code.RECORDS_WRITABLE,
+        f"{one.path} (owner {one.owner}, mode {one.mode:04o}) may be written by {', '.join(others)}, who may exchange what is in it",
+        f"take that right away: hdfs dfs -chmod go-w {place}; or let users rename only what is theirs: hdfs dfs -chmod +t {place}; or use "
+        "another directory",
+    )
 
 
 def _gives_write(kind: str, name: str, rights: str, trusted: Collection[str]) -> bool:

@@ -613,6 +613,11 @@ class FakeFiles:
         shown = [(path, node) for path, node in below if len(parts(path)) - len(parts(top)) <= levels]
         return tuple(self._exposed(path, node) for path, node in shown if node.attributes.owner != self.user or node.mode & 0o022)
 
+    def way_to(self, directory: str) -> Tuple[Exposed, ...]:
+        self._require_alive()
+        down = [(path, self.namespace.find(path)) for path in reversed(names.with_above(self.qualify(directory)))]
+        return tuple(self._exposed(path, node) for path, node in down if node is not None)
+
     def guard(self, wanted: Mapping[str, Guard]) -> None:
         for directory, guard in wanted.items():
             path = self.qualify(directory)

@@ -627,6 +627,71 @@ def test_what_others_own_or_may_write_is_not_believed(world, store, below):
     assert stopped.value.reason.code is Code.RECORDS_OF_ANOTHER
 
 
+def give(world, path, **attributes):
+    node = world.files.namespace.find(path)
+    node.attributes = replace(node.attributes, **attributes)
+
+
+@pytest.mark.parametrize("place", ["hdfs://nn/data", "hdfs://nn/data/catalogue"], ids=["above", "base"])
+@pytest.mark.parametrize(
+    ("attributes", "code"),
+    [
+        ({"mode": 0o757}, Code.RECORDS_WRITABLE),
+        ({"mode": 0o775}, Code.RECORDS_WRITABLE),
+        ({"mode": 0o775, "acl": ("user::rwx", "user:mallory:rwx", "group::r-x", "mask::rwx", "other::r-x")}, Code.RECORDS_WRITABLE),
+        ({"owner": "mallory"}, Code.RECORDS_OF_ANOTHER),
+        ({"owner": "mallory", "mode": 0o1777}, Code.RECORDS_OF_ANOTHER),
+    ],
+    ids=["everybody", "group", "acl", "owner", "owner-of-sticky"],
+)
+def test_where_others_may_exchange_the_base_path_nothing_is_made_or_believed(world, place, attributes, code):
+    base = "hdfs://nn/data/catalogue"
+    world.files.writer.make_directory(base)
+    store, before = a_store(world.cluster, base=base), world.files.namespace.find(place).attributes
+    give(world, place, **attributes)
+    with pytest.raises(NeedsInvestigation) as stopped:
+        put(store, "01", "a", x=1)
+    assert stopped.value.reason.code is code
+    assert place in stopped.value.reason.what
+    assert "hdfs dfs -ch" in stopped.value.reason.next
+    assert world.files.stat(names.parent(store.top)) is None
+    world.files.namespace.find(place).attributes = before
+    put(store, "01", "a", x=1)
+    give(world, place, **attributes)
+    for believe in (content, type(store).is_there):
+        with pytest.raises(NeedsInvestigation):
+            believe(a_store(world.cluster, base=base))
+
+
+def test_below_directories_of_the_superuser_and_a_sticky_one_a_catalogue_is_made(world):
+    base = "hdfs://nn/tmp/catalogue"
+    world.files.writer.make_directory(base)
+    give(world, "hdfs://nn", owner="hdfs")
+    give(world, "hdfs://nn/tmp", owner="hdfs", mode=0o1777)
+    put(a_store(world.cluster, base=base), "01", "a", x=1)
+    assert content(a_store(world.cluster, base=base)) == {("a", "x"): 1}
+
+
+def test_a_base_path_that_somebody_else_makes_first_in_a_sticky_directory_is_not_used(world):
+    """Between the look at what is above it and the moment when it is made."""
+    base = "hdfs://nn/tmp/catalogue"
+    world.files.writer.make_directory("hdfs://nn/tmp")
+    give(world, "hdfs://nn/tmp", mode=0o1777)
+    store = a_store(world.cluster, base=base)
+
+    def come_first(step):
+        if step.startswith("make_directory") and world.files.namespace.find(base) is None:
+            world.files.writer.make_directory(base)
+            give(world, base, owner="mallory", mode=0o777)
+
+    world.files.before_step = come_first
+    with pytest.raises(NeedsInvestigation) as stopped:
+        put(store, "01", "a", x=1)
+    assert stopped.value.reason.code is Code.RECORDS_OF_ANOTHER
+    assert "belongs to mallory" in stopped.value.reason.what
+    assert not world.picture()
+
+
 def test_a_commit_of_somebody_else_that_is_there_only_while_it_is_listed_and_read_is_not_believed(world, store, monkeypatch):
     """Whoever may write beside the catalogue exchanges its directory for a copy with other rows, and back, around each of these calls."""
     put(store, "01", "a", x=1)

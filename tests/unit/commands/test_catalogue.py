@@ -66,6 +66,14 @@ def of_kind(world, kind, columns, component=TABLES):
 # ---- what is recorded
 
 
+def test_what_is_above_the_catalogue_is_looked_at_twice_in_a_command_at_most(world, monkeypatch):
+    asked, way_to = [], world.files.way_to
+    monkeypatch.setattr(world.files, "way_to", lambda directory: asked.append(directory) or way_to(directory))
+    everything(world)
+    assert set(asked) == {ROOT}
+    assert len(asked) <= 2
+
+
 def test_a_table_is_described_as_a_whole_by_segment_and_by_partition(world):
     everything(world)
     assert of_kind(world, "TABLE", SIZES) == [("events", 9, 9000, 9, 3, "compact")]

@@ -208,3 +208,53 @@ def test_a_directory_with_another_acl_is_narrower_unless_all_may_pass():
     assert not narrow(0o755, 0o750, root_acl=acl)
     closed = ("group::r-x", "mask::r-x", "other::r-x", "user:bob:---", "user::rwx")
     assert narrow(0o755, 0o755, acl=closed)
+
+
+# ---- what is above a catalogue
+
+ROOT, DATA, BASE = (f"hdfs://nn/{name}" for name in ("", "data", "data/cat"))
+
+
+def why(*found, trusted=()):
+    return ownership.why_exchangeable(found, "etl", trusted)
+
+
+def test_only_who_owns_the_root_the_user_of_the_runs_and_trusted_ones_may_own_what_is_on_the_way():
+    root = exposed(ROOT, owner="hdfs")
+    assert why(root, exposed(DATA, owner="hdfs"), exposed(BASE)) is None
+    assert why(root, exposed(DATA, owner="loader"), exposed(BASE), trusted=["loader"]) is None
+    found = why(root, exposed(DATA, owner="loader"), exposed(BASE))
+    assert found.code is Code.RECORDS_OF_ANOTHER
+    assert f"{DATA} (mode 0755) belongs to loader" in found.what
+    assert why(exposed(ROOT), exposed(DATA, owner="hdfs"), exposed(BASE)).code is Code.RECORDS_OF_ANOTHER
+
+
+@pytest.mark.parametrize("owner", ["etl", "hdfs"])
+def test_what_others_may_write_to_on_the_way_must_be_sticky(owner):
+    root = exposed(ROOT, owner="hdfs")
+    for mode, whom in ((0o775, "the group data"), (0o757, "everybody"), (0o777, "everybody, the group data")):
+        found = why(root, exposed(DATA, mode, owner), exposed(BASE))
+        assert found.code is Code.RECORDS_WRITABLE
+        assert f"may be written by {whom}, who" in found.what
+        assert why(root, exposed(DATA, mode | 0o1000, owner), exposed(BASE)) is None
+
+
+def test_an_acl_may_name_who_may_own_it_anyway():
+    acl = ["user::rwx", "group::r-x", "mask::rwx", "other::r-x"]
+    way = [exposed(ROOT, owner="hdfs"), exposed(DATA, 0o775, "hdfs", ["user:etl:rwx", "user:hdfs:rwx", "user:loader:r-x", *acl])]
+    assert why(*way) is None
+    assert "the user loader" in why(way[0], replace(way[1], acl=(*acl, "user:loader:-wx"))).what
+    assert "the group staff" in why(way[0], replace(way[1], acl=(*acl, "group:staff:-wx"))).what
+
+
+def test_a_local_directory_may_be_open_to_the_group_that_is_called_like_its_owner():
+    local = Exposed("file:/home/etl", True, "etl", "etl", 0o775, True)
+    assert why(local) is None
+    for other in (replace(local, mode=0o777), replace(local, group="users"), replace(local, path="hdfs://nn/user/etl")):
+        assert why(other).code is Code.RECORDS_WRITABLE
+
+
+def test_the_command_that_closes_a_directory_on_the_way_is_safe_to_copy_whatever_it_is_called():
+    found = why(exposed("hdfs://nn/it's $(reboot)*", 0o777))
+    command = found.next.partition("away: ")[2].partition("; or let")[0]
+    assert shlex.split(command) == ["hdfs", "dfs", "-chmod", "go-w", "hdfs://nn/it's $(reboot)\\*"]

@@ -93,6 +93,24 @@ public class Rights {
     return Json.write(found);
   }
 
+  /** A directory and all above it, as far as they are there, the root first: behind a mount where it leads. `model.Exposed`, whoever owns them. */
+  public String wayTo(String directory) throws IOException {
+    Place place = Place.nearest(conf, directory);
+    place.requireReal();
+    List<Path> down = new ArrayList<Path>();
+    for (Path one = place.real; one != null; one = one.getParent()) down.add(0, one);
+    List<Object> found = new ArrayList<Object>();
+    Listed listed = new Listed();
+    for (Path one : down) {
+      Place there = place.beside(one);
+      FileEntry entry = FileEntry.at(there);
+      // Who may exchange one that was there a moment ago is told.
+      if (entry == null) break;
+      found.add(listed.exposed(there, entry, one, isOurs(there, entry, one)));
+    }
+    return Json.write(found);
+  }
+
   /** The result of one listing. */
   private static class Children {
     final List<Object> exposed = new ArrayList<Object>();
@@ -132,6 +150,10 @@ public class Rights {
       boolean ours = isOurs(place, entry, real);
       if (ours && !mayOthersWrite(entry)) return;
       if (exposedLeft.decrementAndGet() < 0) throw new IOException(place.path + " and what is around it have too many entries of others");
+      found.add(exposed(place, entry, real, ours));
+    }
+
+    Exposed exposed(Place place, FileEntry entry, Path real, boolean ours) throws IOException {
       Exposed exposed = new Exposed();
       exposed.path = real.equals(place.real) ? place.path.toString() : place.path + "/" + entry.name;
       exposed.isDir = entry.isDir;
@@ -140,7 +162,7 @@ public class Rights {
       exposed.mode = entry.mode;
       exposed.isOurs = ours;
       if (entry.hasAcl && mayOthersWrite(entry)) exposed.acl = aclOf(place, entry, real, ours);
-      found.add(exposed);
+      return exposed;
     }
 
     /** None where it is not asked for, may not be known, or is gone. */
@@ -196,7 +218,7 @@ public class Rights {
     place.requireReal();
     if (!place.isHdfs() || !place.path.equals(place.real)) return directory;
     FileEntry there = FileEntry.at(place);
-    if (there == null) throw new FileNotFoundException(directory + ": no such directory");
+    if (there == null || !there.isDir) throw new FileNotFoundException(directory + ": no such directory");
     Path exact = find(place, there.fileId);
     return exact.equals(place.real) ? directory : exact.toString();
   }

@@ -90,8 +90,8 @@ public class ClusterFacts {
       found.put("difference_ms", fs.getFileStatus(scratch).getModificationTime() - (before + after) / 2);
       return Json.write(found);
     } finally {
-      RightsTrial.removeQuietly(fs, scratch);
-      if (made) RightsTrial.removeQuietly(fs, parent);
+      RightsTrial.removeEmpty(conf, fs, scratch);
+      if (made) RightsTrial.removeEmpty(conf, fs, parent);
     }
   }
 

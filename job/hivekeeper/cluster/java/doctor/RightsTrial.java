@@ -4,8 +4,10 @@ import hivekeeper.Directories;
 import hivekeeper.Json;
 import hivekeeper.Messages;
 import hivekeeper.Rights;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -36,6 +38,13 @@ public class RightsTrial {
   private static final int MOST_LOOKED_AT = 10000;
   // Each takes a dozen calls. A doctor that is killed leaves one.
   private static final int MOST_REMOVED = 100;
+
+  // What a scratch directory has: directories.
+  private static final Set<String> MADE = new HashSet<String>(Arrays.asList(TRIALS));
+
+  static {
+    MADE.add(RENAMED);
+  }
 
   private final Configuration conf;
   // A database's unpartitioned tables lie beside each other.
@@ -112,7 +121,7 @@ public class RightsTrial {
     }
 
     String remove() {
-      return path == null ? "" : removeScratch(fs, path).replace(path.toString(), named.toString());
+      return path == null ? "" : removeScratch(fs, path, true).replace(path.toString(), named.toString());
     }
   }
 
@@ -138,7 +147,7 @@ public class RightsTrial {
         FileStatus found = (FileStatus) statuses.next();
         boolean isOld = found.getModificationTime() < System.currentTimeMillis() - OLD_MS;
         if (!filter.accept(found.getPath()) || !isOld || !Rights.mayBeClosedDirectoryOfOurs(fs, found)) continue;
-        removeScratch(fs, found.getPath());
+        removeScratch(fs, found.getPath(), false);
         removed++;
       }
     } catch (IOException absentOrDenied) {
@@ -148,29 +157,51 @@ public class RightsTrial {
   }
 
   /**
-   * "" if it is gone, else what is left. By the names that a trial makes and never as a tree: whoever may write to the directory around it
-   * can give another directory its name, which keeps its time.
+   * "" if it is gone, else what is left. Whoever may write to the directory around it can give another directory its name, which keeps its
+   * time, also between two calls. So all is done in the one that was looked at, by its id, where nobody else may write, and nothing goes if
+   * anything else is in there than a trial makes.
    */
-  private String removeScratch(FileSystem fs, Path scratch) {
+  private String removeScratch(FileSystem fs, Path scratch, boolean isOwn) {
     try {
       if (!fs.exists(scratch)) return "";
-      if (!Rights.isClosedDirectoryOfOurs(conf, scratch.toString())) return scratch + " (it is not a directory of this user alone)";
-      fs.delete(new Path(new Path(scratch, "write"), FILE), false);
-      for (String name : TRIALS) fs.delete(new Path(scratch, name), false);
-      fs.delete(new Path(scratch, RENAMED), false);
+      Path exact = new Path(Rights.exactly(conf, scratch.toString()));
+      if (!Rights.isClosedDirectoryOfOurs(conf, exact.toString())) return scratch + " (it is not a directory of this user alone)";
+      List<Path> made = new ArrayList<Path>();
+      for (RemoteIterator<?> found = fs.listStatusIterator(exact); found.hasNext();) {
+        FileStatus one = (FileStatus) found.next();
+        String name = one.getPath().getName();
+        if (!one.isDirectory() || !MADE.contains(name)) return scratch + " (" + name + " is in it)";
+        made.add(new Path(exact, name));
+      }
+      Path file = new Path(new Path(exact, "write"), FILE);
+      if (made.contains(file.getParent()) && isOfTrial(fs, file, isOwn)) fs.delete(file, false);
+      for (Path one : made) fs.delete((Path) one, false);
+      fs.delete(exact, false);
+      return "";
     } catch (Exception notRemoved) {
       return scratch + " (" + Messages.firstLine(notRemoved) + ")";
     }
-    return removeQuietly(fs, scratch);
   }
 
-  /** An empty directory or a file; "" if it is gone, else what is left. */
-  static String removeQuietly(FileSystem fs, Path path) {
+  /** Whether it has no more than a trial writes. Of what others have left, a file that is being written may become longer. */
+  private static boolean isOfTrial(FileSystem fs, Path file, boolean isOwn) throws IOException {
     try {
-      fs.delete(path, false);
-      return "";
+      if (!isOwn && fs instanceof DistributedFileSystem && !((DistributedFileSystem) fs).isFileClosed(file)) return false;
+      FileStatus found = fs.getFileStatus(file);
+      return found.isFile() && found.getLen() <= 1;
+    } catch (FileNotFoundException absent) {
+      return false;
+    }
+  }
+
+  /** Removes the directory if it is empty: the one that is there now, by its id. */
+  static void removeEmpty(Configuration conf, FileSystem fs, Path directory) {
+    try {
+      Path exact = new Path(Rights.exactly(conf, directory.toString()));
+      if (fs.getFileStatus(exact).isDirectory()) fs.delete(exact, false);
     } catch (Exception notRemoved) {
-      return path + " (" + Messages.firstLine(notRemoved) + ")";
+      // It does no harm.
+      return;
     }
   }
 
