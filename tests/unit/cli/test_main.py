@@ -274,6 +274,14 @@ def test_a_tables_file_has_one_table_a_line(tmp_path):
     assert command_line.read_selection(parsed).tables == ("x.y", "a.b", "a.c", "sales.events", "sales.orders")
 
 
+def test_a_tables_file_names_no_other_table_than_its_lines_do(tmp_path):
+    """Hive 4 allows `#` in names: whoever may create tables beside `orders` can own one that is called `orders#1`."""
+    listed = tmp_path / "tables"
+    listed.write_text("sales.orders#1\n")
+    parsed = parser.build_parser().parse_args(["forget", "--tables-file", str(listed)])
+    assert command_line.read_selection(parsed).tables == ("sales.orders#1",)
+
+
 def test_a_tables_file_that_is_no_text_is_wrong_usage_not_a_bug(run, tmp_path):
     listed = tmp_path / "tables"
     listed.write_bytes("sales.événements\n".encode("latin-1"))
