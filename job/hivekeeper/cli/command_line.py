@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from typing import List, Optional, Sequence
 
 from hivekeeper import names
@@ -86,7 +87,8 @@ def read_selection(parsed: argparse.Namespace) -> Selection:
 def _read_tables_file(path: str) -> List[str]:
     try:
         with open(path, encoding="utf-8") as file:
-            lines = [line.partition("#")[0].strip() for line in file]
+            # Hive 4 allows it in a name, of which the beginning may be another table's.
+            lines = [re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip() for line in file]
     except OSError as error:
         raise UsageError(f"--tables-file {path}: {error.strerror}", next="correct the path") from error
     except UnicodeDecodeError as error:
