@@ -210,7 +210,7 @@ def _clean_up_records(context: Context, census: Census, database: str, orphan: O
     jail = Jail.of_records(subject.full_name, control.top, control.removed(context.run))
     context = replace(context, cluster=confine(context.cluster, jail))
     ownership.require_own_records(context.cluster, subject, control, settings.trusted_owners)
-    records = _read(context, census, database, control, settings)
+    records = _read(context, census, database, control)
     doubt = _doubt(records)
     if doubt:
         # Not even the lock is taken: it may be the control directory of a table that is elsewhere.
@@ -218,15 +218,17 @@ def _clean_up_records(context: Context, census: Census, database: str, orphan: O
     if context.dry_run:
         return _plan(records, orphan)
     with table_lock.hold_table(context.cluster, subject, control, context.run, settings) as lock:
-        outcome, aside = _carry_out(_read(context, census, database, control, settings), orphan, lock)
+        outcome, aside = _carry_out(_read(context, census, database, control), orphan, lock)
     if aside:
         # Only now: the lock, which is in it, is released.
         removal.delete_records(context.cluster.files, aside)
     return outcome
 
 
-def _read(context: Context, census: Census, database: str, control: ControlPaths, settings: Settings) -> _Records:
-    """What the records say now. Raises what reading them raises."""
+def _read(context: Context, census: Census, database: str, control: ControlPaths) -> _Records:
+    """What the records say now, with the rules for the table that they are about: that may be another one than was looked at before.
+    Raises what reading them raises.
+    """
     cluster = context.cluster
     history = store.read_history(cluster, control)
     bare = rules.former_table(history, control, database, None)
@@ -235,6 +237,7 @@ def _read(context: Context, census: Census, database: str, control: ControlPaths
     kept = reversed(retention.list_backups(history))
     plan = next((plan for one in kept for plan in [store.read_plan(cluster, bare, control.run(one.directory))] if plan), None)
     table = rules.former_table(history, control, database, plan)
+    settings = context.settings_for(table.full_name)
     return _Records(context, census, database, control, table, settings, history, tuple(filter(None, unfinished.values())), unplanned)
 
 
@@ -250,7 +253,7 @@ def _find_doubt(records: _Records) -> Optional[Doubt]:
     begun = [plan.run for plan in records.plans if plan.operation != CLEANUP] or [store.run_of(name) for name in records.unplanned]
     if begun:
         return Doubt(f"run {begun[0]} was interrupted: rows that readers miss may be there alone", is_sign=True)
-    ids, tables = rules.ids_of(records.history, records.plans), records.census.tables()
+    ids, tables = rules.ids_of(records.history, records.plans), records.census.tables_twice()
     doubt = rules.doubt_drop(ids, records.database, tables)
     if doubt and doubt.is_sign:
         return doubt
@@ -286,7 +289,7 @@ def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutc
         said = "it is marked from now on" if since_ms == now_ms else "it is marked"
         return _outcome(_marked(records, orphan, since_ms, said)), None
     outcome, verdicts = _discard(records, lock, now_ms)
-    left = _read(records.context, records.census, records.database, records.control, records.settings)
+    left = _read(records.context, records.census, records.database, records.control)
     state = OrphanState.DISCARDED if outcome.did_something else OrphanState.KEPT
     if retention.list_backups(left.history):
         return replace(outcome, orphans=(_kept(orphan, state, verdicts),)), None

@@ -199,7 +199,8 @@ def find_subjects(context: Context, table: Table, control: ControlPaths, history
         entry = per_table.find_run(table.full_name, history, against)
         is_record = entry.operation == BACKUP
         # Backups between this run and live may have been discarded since.
-        history = store.read_whole(context.cluster, control, history, entry.version)
+        # What is read again has the table's former name, if it was renamed since.
+        history = identity.know_history(context.cluster, table, store.read_whole(context.cluster, control, history, entry.version))
         entry, stacks = history.runs[entry.version], rollback.read_stacks(history, table_id(table))
         found = _of_record(context.cluster, table, control, entry, history) if is_record else _of_run(table, entry, stacks)
         if not found:

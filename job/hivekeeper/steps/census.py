@@ -117,6 +117,14 @@ class Census:
             why = rules.why_perhaps_there(ids, self._tables)
         return why or rules.why_perhaps_there(ids, self._before)
 
+    def tables_twice(self) -> Sequence[Table]:
+        """The tables of two readings, as above: what is renamed while all are read is in one of them, if not in both."""
+        if self._is_old(self._tables_ms, MOST_AGE_OF_TABLES_MS) or self._is_old(self._before_ms, MOST_AGE_OF_TABLES_BEFORE_MS):
+            self._read_all_tables()
+        if self._is_old(self._before_ms, MOST_AGE_OF_TABLES_BEFORE_MS):
+            self._read_all_tables()
+        return (*self._tables, *self._before)
+
     def _read_all_tables(self) -> None:
         found, closed = self._read_tables(self.cluster.metastore.databases()[:: self._step])
         self._before, self._before_ms = self._tables, self._tables_ms
@@ -132,7 +140,7 @@ class Census:
         """The directories of all tables below a directory, of which a table may have several; but not of backup tables of `own`. Those of
         a database that may not be read may be anywhere.
         """
-        others = (table for table in self.tables() if table.backup_of not in own)
+        others = (table for table in self.tables_twice() if table.backup_of not in own)
         shown = ((table.full_name, as_shown(self.cluster.files, place, top)) for table in others for place in table.places)
         found = [(name, place) for name, place in shown if is_inside(place, top)]
         return [*found, *((f"{database}.{ALL_TABLES}", top) for database in self._closed)]

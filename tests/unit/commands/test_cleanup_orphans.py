@@ -11,7 +11,8 @@ import pytest
 from hivekeeper import names, ports
 from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup_orphans
-from hivekeeper.model import Snapshot
+from hivekeeper.config.settings import Settings
+from hivekeeper.model import Selection, Snapshot
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.orphans import OrphanKind, OrphanState
 from hivekeeper.ports import FilesUnavailable, MetastoreRefused, MetastoreUnavailable
@@ -20,6 +21,7 @@ from hivekeeper.report import document, screen
 from hivekeeper.runlog import store
 from hivekeeper.steps.census import Census
 from support.builders import a_partition, a_table, of_spark
+from support.contexts import a_context
 from support.desk import Desk
 from support.fakes.files import FakeFiles
 from support.hive_statements import Hive
@@ -311,6 +313,26 @@ def test_the_records_of_a_table_that_was_renamed_or_moved_stay(desk, where):
     assert desk.world.picture() == without_mark(before)
 
 
+def test_the_records_of_a_table_that_is_renamed_while_all_tables_are_read_stay(desk, top, monkeypatch):
+    """It came back to the metastore after the first look, elsewhere, and is in no answer of one reading: the second one has it."""
+    table = desk.world.table(desk.table)
+    drop_and_mark(desk)
+    world, held = desk.world, backups_in(desk, top)
+    world.add_table(replace(table, name="back", location="hdfs://nn/elsewhere/back"), {})
+    world.catalog.databases.add("archive")
+    names_of, done = world.metastore.table_names, []
+
+    def read_and_rename(database):
+        found = names_of(database)
+        if database == "archive" and not done:
+            done.extend(Hive(world).rename_table("sales.back", "archive.back"))
+        return found
+
+    monkeypatch.setattr(world.metastore, "table_names", read_and_rename)
+    clean(desk)
+    assert done and held and backups_in(desk, top) == held
+
+
 def test_a_table_that_the_metastore_cannot_read_may_be_the_one(desk):
     drop_and_mark(desk)
     desk.world.catalog.add_table(a_table(name="broken"), [])
@@ -483,6 +505,37 @@ def test_a_partition_that_is_called_like_another_one_does_not_hide_what_that_one
     desk.world.catalog.add_table(replace(evil, database="fin"), [a_partition("hour=2", names.join(top, "log/x"))])
     clean(desk)
     assert [path for path in backups_in(desk, top) if path.startswith(place)]
+
+
+@pytest.mark.parametrize("by", [[], ["dt"]], ids=["a table", "a partition"])
+def test_what_a_table_shows_that_is_renamed_while_all_are_read_stays(desk, top, monkeypatch, by):
+    """It was there long before, and is there after: only one reading of all tables, or of all partitions, has met neither name."""
+    place = names.join(top, desk.log().standing[0].place)
+    drop_and_mark(desk)
+    world, done = desk.world, []
+    rescue = a_table(by, name="rescue", location="hdfs://nn/elsewhere/rescue" if by else place, create_time=88)
+    world.catalog.add_table(replace(rescue, database="fin"), [a_partition("dt=1", place)] if by else [])
+    names_of, partitions_of = world.metastore.table_names, world.metastore.partitions
+
+    def rename(new):
+        if not done:
+            done.extend(Hive(world).rename_table("fin.rescue", new))
+
+    def read_names(database):
+        found = names_of(database)
+        if database == "default" and not by:
+            rename("default.rescued")
+        return found
+
+    def read_partitions(table):
+        if table.full_name == "fin.rescue":
+            rename("fin.rescued")
+        return partitions_of(table)
+
+    monkeypatch.setattr(world.metastore, "table_names", read_names)
+    monkeypatch.setattr(world.metastore, "partitions", read_partitions)
+    clean(desk)
+    assert done and [path for path in backups_in(desk, top) if path.startswith(place)]
 
 
 def test_old_files_in_which_partitions_on_many_servers_may_lie_by_their_paths_stay(desk, top):
@@ -672,6 +725,46 @@ def test_a_control_directory_of_another_table_that_was_moved_here_is_not_touched
         assert (found.state, "sales.other was created in the same second" in found.why) == (OrphanState.FOUND, True)
         wait(desk, 30)
     assert {path for path in desk.world.picture() if path.startswith(home)} == before
+
+
+def test_the_rules_are_those_of_the_table_that_the_records_are_about(monkeypatch):
+    """Whoever may rename both, but not read them, has them exchanged for a moment: those of a table for which shorter rules are configured
+    were looked at first.
+    """
+    desk = build("flat")
+    world = desk.world
+    world.add_table(a_table(name="tmp_mine", create_time=7), {"": [1000] * 3})
+    mine = Desk(world, "sales.tmp_mine")
+    mine.compact()
+    tops = desk.control.top, mine.control.top
+    held = backups_in(desk, tops[0])
+    # As with `backup_table: false`.
+    for name in [name for name in world.tables() if "__bkp_" in name or name == "sales.tmp_mine"]:
+        world.catalog.drop_table(name)
+    drop(desk)
+    act = cleanup_orphans._clean_up_database
+
+    def exchange():
+        for source, target in ((tops[0], f"{HOME}/aside"), (tops[1], tops[0]), (f"{HOME}/aside", tops[1])):
+            if world.files.namespace.find(source) is not None:
+                world.files.namespace.rename(source, target)
+
+    def act_exchanged(*arguments):
+        exchange()
+        found = act(*arguments)
+        exchange()
+        return found
+
+    def settings_for(name):
+        return Settings(min_age_ms=0) if name == "sales.tmp_mine" else Settings()
+
+    monkeypatch.setattr(cleanup_orphans, "_clean_up_database", act_exchanged)
+    for number in range(2):
+        selected, run = Selection(databases=("sales",)), f"20260901t02030{number}z-0000"
+        context = a_context(world.cluster, selected, run)
+        cleanup_orphans.clean_up_orphans(replace(context, settings_for=settings_for))
+        wait(desk, 1)
+    assert held and backups_in(desk, tops[0]) == held
 
 
 def test_records_of_somebody_else_are_named_and_nothing_in_them_is_believed(desk, top):

@@ -214,6 +214,28 @@ def test_those_of_a_table_that_is_renamed_while_all_tables_are_read_stay(desk, r
     assert done and before and old_files(theirs) == before
 
 
+def test_what_a_table_shows_that_is_renamed_while_all_tables_are_read_a_second_time_stays(desk, monkeypatch):
+    """It has shown them since before the first time. The second time nobody is told of it: `sales` is read before `fin` then."""
+    theirs = take_place(desk, "loader.mine")
+    world, place, asked = theirs.world, names.join(theirs.control.top, theirs.log().standing[0].place), []
+    world.catalog.add_table(replace(a_table(name="rescue", location=place, create_time=88), database="fin"))
+    rows, names_of = world.rows_of("fin.rescue"), world.metastore.table_names
+
+    def read_and_rename(database):
+        found = names_of(database)
+        asked.append(database)
+        if asked.count("sales") == 2 and "fin.rescue" in world.tables():
+            list(Hive(world).rename_table("fin.rescue", "sales.rescued"))
+        return found
+
+    # The locations of all tables, which the command reads too, are those of before.
+    world.metastore.table_locations()
+    monkeypatch.setattr(world.metastore, "table_names", read_and_rename)
+    theirs.cleanup(EVERYTHING, former=True)
+    assert rows and "sales.rescued" in world.tables()
+    assert world.rows_of("sales.rescued") == rows
+
+
 def test_forget_keeps_the_log_of_a_table_that_is_renamed_while_all_tables_are_read(desk, rename_once_names_are_read):
     desk.world.wait(30 * DAY_MS)
     assert desk.cleanup().code == 0

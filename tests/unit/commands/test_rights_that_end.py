@@ -10,6 +10,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands import compact_swap
 from hivekeeper.commands import rollback as rollback_command
 from hivekeeper.model import Selection
+from hivekeeper.ports import NoPermission
 from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.desk import Desk
@@ -100,3 +101,22 @@ def test_a_directory_that_may_not_be_listed_stays_aside_and_the_unit_comes_back(
     codes += [desk.recover().code, desk.compact("dt = '2'").code]
     # It is told once.
     assert codes == [Exit.INVESTIGATE, Exit.DONE, Exit.DONE]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_table_on_which_work_was_done_that_could_not_be_recorded_is_not_passed_over(command):
+    desk, met = set_up(), []
+    if command == "rollback":
+        for table in ("sales.other", "sales.events"):
+            desk.table = table
+            desk.compact()
+
+    def act(what):
+        if not met and what.startswith("rename_exact") and "/events/" in what and "/entry.json " in what:
+            met.append(what)
+            desk.world.files.fail_next("rename_exact", NoPermission("denied"))
+
+    desk.world.files.before_step = act
+    code, problems = run_on_database(desk, command)
+    assert met and problems == [Code.NO_PERMISSION]
+    assert code is Exit.PARTIAL

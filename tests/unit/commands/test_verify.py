@@ -17,8 +17,9 @@ from hivekeeper.report import screen
 from hivekeeper.steps import table_lock
 from support.builders import PARQUET, a_partition, a_table
 from support.contexts import a_context
-from support.desk import Desk, outcomes
+from support.desk import Desk, desk_by, outcomes
 from support.fakes.rows import FORM, DataFile, FakeRows
+from support.hive_statements import Hive
 from support.world import World
 
 LEVELS = ["count", "digest", "rows"]
@@ -139,6 +140,21 @@ def stacked_and_cleaned(desk, pinned):
 def test_after_a_cleanup_an_older_run_is_verified_by_certificates_too(desk, level):
     stacked_and_cleaned(desk, None)
     assert_found(desk.verify(desk.runs[0], level))
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["older", "newer"])
+def test_a_lost_row_is_found_by_a_run_from_before_the_table_was_renamed_too(which):
+    """What the log does not hold of such a run any more is read again, under the former name."""
+    desk = desk_by(["dt"])
+    world = desk.world
+    stacked_and_cleaned(desk, None)
+    list(Hive(world).rename_table("sales.events", "sales.renamed"))
+    desk.table = "sales.renamed"
+    assert outcomes(desk.verify(desk.runs[which]))["dt=1"] == "verified"
+    lost = next(path for path, one in world.picture().items() if isinstance(one, DataFile) and names.parent(path) == desk.live("dt=1"))
+    world.files.writer.delete(lost)
+    result = desk.verify(desk.runs[which])
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
 
 
 @pytest.mark.parametrize("level", LEVELS)
