@@ -71,10 +71,8 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
         answered = run_keys.answer(context, table, history, COMPACT_SWAP)
         if answered is not None:
             return answered
-        if before is None or history.runs:
-            observed = _observe(cluster, table, settings, wanted)
-        else:  # no run has worked on it since; taking the lock created its control directory
-            observed = replace(before, has_control=True)
+        # If no run has worked on it since, only taking the lock has changed something: it has created the control directory.
+        observed = replace(before, has_control=True) if before and not history.runs else _observe(cluster, table, settings, wanted)
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
         history = identity.know_history(cluster, observed.table, history)

@@ -206,7 +206,8 @@ def keep_done(cluster: Cluster, table: Table, done: TableOutcome, record: Callab
     except Exception as error:
         reason = _reason_of(cluster, table, error)
         recorded = "its units are as told here; the next run writes their log entry, if there is none yet, and tidies up"
-        return replace(done, problem=reason if isinstance(error, HivekeeperError) else replace(reason, state=recorded))
+        reason = reason if isinstance(error, HivekeeperError) else replace(reason, state=recorded)
+        return replace(done, problem=reason, is_unrecorded=True)
 
 
 def _reason_of(cluster: Cluster, table: Table, error: Exception) -> Reason:

@@ -354,11 +354,12 @@ Shortenable = Union[ObservedTable, BackupOutcome, LoggedRun, KeptFiles, Quaranti
 class TableOutcome:
     """The result of one table. `recovered` holds (run, number of units by outcome) of interrupted runs that were settled first.
 
-    `declined`: the operator was asked and said no. `log`, `files`, `changes`, `old_files` and `cleanups` are the results of history: all
-    entries, the files at a version, the files one run removed and added, the old files by partition; `quarantined` goes with all entries;
-    `orphans`: the leftovers in a database, whose name is then `table`. `forgotten`: what `forget` removed. `window`: what a cleanup keeps
-    whole. `answered_by`: nothing was done, because this run bore the command's run key already. `row_groups`: by unit, those of files that
-    are live now and whose footers the command read, if the catalogue wants them. `left_out`: what is told of the log together.
+    `declined`: the operator was asked and said no. `is_unrecorded`: the work is done, but perhaps has no log entry. `log`, `files`,
+    `changes`, `old_files` and `cleanups` are the results of history: all entries, the files at a version, the files one run removed and
+    added, the old files by partition; `quarantined` goes with all entries; `orphans`: the leftovers in a database, whose name is then
+    `table`. `forgotten`: what `forget` removed. `window`: what a cleanup keeps whole. `answered_by`: nothing was done, because this run
+    bore the command's run key already. `row_groups`: by unit, those of files that are live now and whose footers the command read, if the
+    catalogue wants them. `left_out`: what is told of the log together.
     """
 
     table: str
@@ -384,6 +385,7 @@ class TableOutcome:
     quarantined: Tuple[Quarantine, ...] = ()
     forgotten: Optional[Forgotten] = None
     declined: bool = False
+    is_unrecorded: bool = False
     row_groups: Mapping[str, Tuple[FileRowGroups, ...]] = field(default_factory=dict)
     left_out: LeftOut = LeftOut()
 
@@ -527,7 +529,7 @@ class TableOutcome:
         """Whether a run over a database skips the table without an error: it is not eligible, or a writer is at work in it. That there is
         no such database is an error.
         """
-        if self._astray or (self.problem and self.problem.code is Code.NO_SUCH_DATABASE):
+        if self._astray or self.is_unrecorded or (self.problem and self.problem.code is Code.NO_SUCH_DATABASE):
             return False
         locked = self.code is Exit.LOCKED and (self.problem is None or self.problem.waits_for_writer)
         return (self.code is Exit.REFUSED and not self.declined) or locked
