@@ -26,10 +26,13 @@ require_own_ticket() {
     die 8 "there is no valid Kerberos ticket [no-ticket]" "run kinit, or set kerberos.principal and kerberos.keytab; klist shows what there is"
 }
 
-# Check that the keytab can be read. # KEYTAB
+# Check that the keytab can be read, and by nobody whom its owner has not chosen: who reads it can be this user on all of the cluster. # KEYTAB
 require_keytab() {
+  local mode
   [[ -f $1 ]] || die 2 "the keytab $1 is not there" "correct kerberos.keytab"
   [[ -r $1 ]] || die 2 "the keytab $1 cannot be read by $(id -un)" "correct its permissions, or kerberos.keytab"
+  mode="$(stat -L -c %a -- "$1")"
+  [[ $((8#$mode & 8#7)) -eq 0 ]] || die 2 "the keytab $1 is open to every user of this machine (mode $mode)" "chmod o= $(printf '%q' "$1")"
 }
 
 # Get a ticket into WORK and point KRB5CCNAME at it. # PRINCIPAL KEYTAB

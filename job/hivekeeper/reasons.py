@@ -464,7 +464,8 @@ class Code(Coded):
     UNTRUSTED_FILE = (
         Topic.COMMAND,
         Exit.USAGE,
-        "somebody else could change what decides what is run: a configuration, a list of tables, the archive, a script, a directory above",
+        "somebody else could change what decides what is run: a configuration, a list of tables, the archive, a script, a file to be "
+        "shipped, a directory above",
         "the message has the `chmod`; [whose files are used](install.md#whose-files-are-used)",
     )
     WRONG_PYTHON = (

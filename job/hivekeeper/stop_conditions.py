@@ -1,6 +1,6 @@
 """Tells a command when to stop early or pause: a signal, a time limit, a stop file or a pause file.
 
-Only checks whether the two files exist, at most once a second however often it is called.
+Only checks whether the two files exist and whose they are, at most once a second however often it is called.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from hivekeeper.config.settings import RunSettings
 from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import UsageError
 from hivekeeper.launch import output_files
+from hivekeeper.launch.trusted_files import user_name
 from hivekeeper.ports import Cluster, FilesError
 from hivekeeper.reasons import Code
 
@@ -46,8 +47,8 @@ class Watch:
         self._settings = settings
         self._began_ms = cluster.clock.monotonic_ms()
         self._looked_ms: Optional[float] = None
-        self._stop_there = False
-        self._paused = False
+        self._stop_owner: Optional[str] = None
+        self._pause_owner: Optional[str] = None
         self._reason = ""
         self._warned = False
 
@@ -60,10 +61,10 @@ class Watch:
 
     def why(self) -> str:
         said_ms: Optional[float] = None
-        while not self._find_reason() and self._paused:
+        while not self._find_reason() and self._pause_owner is not None:
             now_ms = self._clock.monotonic_ms()
             if said_ms is None or now_ms - said_ms >= SAY_EVERY_MS:
-                log.info("step=pause waiting pause_file=%s", self._settings.pause_file)
+                log.info("step=pause waiting pause_file=%s owner=%s", self._settings.pause_file, self._pause_owner)
                 said_ms = now_ms
             self._clock.sleep_ms(LOOK_EVERY_MS)
         if said_ms is not None:
@@ -71,7 +72,7 @@ class Watch:
         return self._reason
 
     def is_asked(self) -> bool:
-        return bool(self._find_reason()) or self._paused
+        return bool(self._find_reason()) or self._pause_owner is not None
 
     def _find_reason(self) -> str:
         if not self._reason:
@@ -85,7 +86,7 @@ class Watch:
         longest_ms = self._settings.max_duration_ms
         if longest_ms is not None and self._clock.monotonic_ms() - self._began_ms >= longest_ms:
             return f"max_duration is over ({write_duration(longest_ms)})"
-        return f"the stop file {self._settings.stop_file} is there" if self._stop_there else ""
+        return f"the stop file {self._settings.stop_file} of {self._stop_owner} is there" if self._stop_owner is not None else ""
 
     def _look(self) -> None:
         """Check the two files, unless they were checked within the last second."""
@@ -95,19 +96,28 @@ class Watch:
         if self._looked_ms is not None and now_ms - self._looked_ms < LOOK_EVERY_MS:
             return
         self._looked_ms = now_ms
-        self._stop_there = self._is_there(self._settings.stop_file)
-        self._paused = self._is_there(self._settings.pause_file)
+        self._stop_owner = self._find_owner(self._settings.stop_file)
+        self._pause_owner = self._find_owner(self._settings.pause_file)
 
-    def _is_there(self, path: Optional[str]) -> bool:
+    def _find_owner(self, path: Optional[str]) -> Optional[str]:
+        """Whose file is there; None if there is none. Anyone's counts: it may only make a run end early or wait."""
         if not path:
-            return False
+            return None
         if not output_files.is_remote(path):
-            return os.path.exists(path)
+            return _find_owner_here(path)
         try:
-            return self._files.stat(self._files.qualify(path)) is not None
+            found = self._files.stat(self._files.qualify(path))
+            return found.owner if found is not None else None
         except FilesError as error:
             # A failed check must not end the run; if something is wrong with the cluster, the next step will find out.
             if not self._warned:
                 log.warning("step=look-for-stop failed path=%s reason=%r", path, str(error))
             self._warned = True
-            return False
+            return None
+
+
+def _find_owner_here(path: str) -> Optional[str]:
+    try:
+        return user_name(os.stat(path).st_uid)
+    except OSError:
+        return None

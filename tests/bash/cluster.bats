@@ -58,6 +58,7 @@ leave_driver_output() {
 
 @test "cluster mode: the driver's output is fetched by whom the run is" {
   touch "$WORLD/key.tab"
+  chmod 600 "$WORLD/key.tab"
   stub kinit 'echo ticket >"${5#FILE:}"'
   local keytab=(--set kerberos.principal=etl@X --set "kerberos.keytab=$WORLD/key.tab")
   stub_yarn "echo 'Submitted application $ID' >&2"

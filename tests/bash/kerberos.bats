@@ -8,6 +8,7 @@ bats_require_minimum_version 1.5.0
 setup() {
   make_world
   touch "$WORLD/etl key.tab"
+  chmod 640 "$WORLD/etl key.tab"
   TICKET=(--set kerberos.principal=etl@EXAMPLE.COM --set "kerberos.keytab=$WORLD/etl key.tab")
   stub kinit 'printf "%s\0" "$@" >"$ARGV.kinit"; echo ticket >"${5#FILE:}"'
   PROXY=(--proxy-user loader)
@@ -54,6 +55,21 @@ setup() {
   [ ! -e "$ARGV" ]
   [ ! -e "$ARGV.kinit" ]
   [ -z "$(leftovers)" ]
+}
+
+@test "ticket: a keytab that is open to everybody is not used" {
+  local mode
+  stub_spark
+  ln -s "etl key.tab" "$WORLD/link.tab"
+  for mode in 604 602; do
+    chmod "$mode" "$WORLD/etl key.tab"
+    run "$RUN" analyze --database sales "${TICKET[@]}" --set "kerberos.keytab=$WORLD/link.tab"
+    [ "$status" -eq 2 ]
+    [ "${lines[0]}" = "hivekeeper: the keytab $WORLD/link.tab is open to every user of this machine (mode $mode)" ]
+    [[ $output == *"next:  chmod o= "* ]]
+    [ ! -e "$ARGV" ]
+    [ ! -e "$ARGV.kinit" ]
+  done
 }
 
 @test "ticket: a refusing KDC is exit 8, with its words" {

@@ -110,9 +110,52 @@ refused() {
   done
 }
 
+@test "trust: each file that the configuration ships counts, and what is on the cluster is left to the run" {
+  local key shipped=()
+  mkdir "$WORLD/mine"
+  touch "$WORLD/mine/x 1.py"
+  for key in archive python_env py_files extra_files archives extra_conf.spark.jars; do
+    shipped=(--set "spark.master=yarn" --set "spark.$key=$WORLD/mine/x 1.py")
+    chmod 666 "$WORLD/mine/x 1.py"
+    run "$RUN" analyze --database sales "${shipped[@]}"
+    [ "$status" -eq 2 ]
+    [[ $output == *"everybody may write to $WORLD/mine/x 1.py (mode 0666)"* ]]
+    [ ! -e "$ARGV" ]
+    chmod 644 "$WORLD/mine/x 1.py"
+    run "$RUN" analyze --database sales "${shipped[@]}"
+    [ "$status" -eq 0 ]
+    rm "$ARGV"
+  done
+  chmod 777 "$WORLD/mine"
+  run "$RUN" analyze --database sales --set "spark.py_files=hdfs:///a/b.py,file:$WORLD/mine/x%201.py"
+  [ "$status" -eq 2 ]
+  [[ $output == *"everybody may write to $WORLD/mine (mode 0777)"*"[untrusted-file]"* ]]
+  run "$RUN" analyze --database sales --set "spark.py_files=hdfs:///a/b.py"
+  [ "$status" -eq 0 ]
+}
+
+@test "trust: a report goes only where nobody else may exchange it" {
+  stub_spark 'exit 6'
+  mkdir -m 777 "$WORLD/theirs"
+  mkdir "$WORLD/theirs/mine"
+  run "$RUN" analyze --database sales --report-file "$WORLD/theirs/mine/out.json"
+  [ "$status" -eq 2 ]
+  [[ $output == *"$WORLD/theirs/mine/out.json cannot be written: everyone may exchange files in $WORLD/theirs"* ]]
+  [ ! -e "$ARGV" ]
+  chmod +t "$WORLD/theirs"
+  run "$RUN" analyze --database sales --report-file "$WORLD/theirs/mine/out.json"
+  [ "$status" -eq 6 ]
+}
+
 @test "trust: the doctor says so too" {
   chmod 666 "$WORLD/app/dist/hivekeeper.py"
   run "$WORLD/app/bin/hivekeeper-doctor" --edge-only
   [ "$status" -eq 2 ]
   [[ $output == *"fix   archive"*"everybody may write to $WORLD/app/dist/hivekeeper.py (mode 666)"* ]]
+  chmod 644 "$WORLD/app/dist/hivekeeper.py"
+  touch "$WORLD/x.py"
+  chmod 666 "$WORLD/x.py"
+  run "$WORLD/app/bin/hivekeeper-doctor" --edge-only --set "spark.py_files=$WORLD/x.py"
+  [ "$status" -eq 2 ]
+  [[ $output == *"fix   files"*"everybody may write to $WORLD/x.py (mode 0666)"* ]]
 }

@@ -308,6 +308,8 @@ def test_a_stopped_recovery_has_settled_every_unit_that_readers_miss_and_says_ho
     watch(desk)
     stop_at_takeover(desk)
     (table,) = desk.compact().tables
-    said = f"sales.events: {1 + removed} of 3 units of the interrupted run {desk.runs[-2]} were settled: the stop file {STOP} is there"
+    said = (
+        f"sales.events: {1 + removed} of 3 units of the interrupted run {desk.runs[-2]} were settled: the stop file {STOP} of hive is there"
+    )
     assert (table.code, table.problem.what) == (Exit.PARTIAL, said)
     assert desk.runs[-2] not in desk.log().finished

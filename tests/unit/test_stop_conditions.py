@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 from hivekeeper.cli.main import run
 from hivekeeper.config.settings import RunSettings
 from hivekeeper.errors import UsageError
+from hivekeeper.launch.trusted_files import user_name
 from hivekeeper.ports import NoPermission
 from hivekeeper.stop_conditions import LOOK_EVERY_MS, Watch, refuse_local_files
 from support.world import World
@@ -60,7 +62,8 @@ def test_a_stop_file_stops(world, tmp_path, is_local):
     assert watch.why() == ""
     (tmp_path / "stop").touch() if is_local else world.files.writer.add(STOP, "")
     pass_time(world, LOOK_EVERY_MS)
-    assert watch.why() == f"the stop file {path} is there"
+    owner = user_name(os.geteuid()) if is_local else world.files.user
+    assert watch.why() == f"the stop file {path} of {owner} is there"
 
 
 def test_a_stop_is_not_taken_back_because_half_of_the_units_may_be_left_already(world):
@@ -102,7 +105,7 @@ def test_a_pause_is_said_once_a_minute(world, caplog):
     caplog.set_level("INFO", "hivekeeper")
     world.files.writer.add(PAUSE, "")
     assert Watch(world.cluster, RunSettings(max_duration_ms=150_000, pause_file=PAUSE)).why()
-    assert [record.message for record in caplog.records].count(f"step=pause waiting pause_file={PAUSE}") == 3
+    assert [record.message for record in caplog.records].count(f"step=pause waiting pause_file={PAUSE} owner=hive") == 3
 
 
 def test_the_time_goes_on_in_a_pause(world):
@@ -122,7 +125,7 @@ def test_a_stop_file_ends_a_pause(world):
             world.files.writer.add(STOP, "")
 
     world.clock.sleep_ms = make_stop_file
-    assert watch.why() == f"the stop file {STOP} is there"
+    assert watch.why() == f"the stop file {STOP} of hive is there"
     assert world.clock.elapsed_ms == 5000
 
 

@@ -18,7 +18,7 @@ from hivekeeper.config import files, reference
 from hivekeeper.config.layers import Config
 from hivekeeper.launch import spark_submit
 from hivekeeper.launch.edge_node import ThisMachine
-from hivekeeper.launch.shipped_files import find_shipped
+from hivekeeper.launch.shipped_files import find_shipped, require_trusted_shipped
 
 
 def print_config(parsed: argparse.Namespace) -> Exit:
@@ -35,6 +35,7 @@ def print_config(parsed: argparse.Namespace) -> Exit:
 def print_submit_options(words: Sequence[str]) -> Exit:
     """Print what bin/hivekeeper needs to know, each word terminated by NUL so that nothing needs quoting."""
     config, shipped = load_for_launch(words)
+    require_trusted_shipped(config, os.environ)
     run_name = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(8)}"
     own_ticket = ThisMachine(os.environ, time.time).needs_own_ticket(config.kerberos.keytab)
     launch = spark_submit.launch_words(config, sys.executable, files.find_log4j2(os.environ), run_name, shipped, own_ticket)

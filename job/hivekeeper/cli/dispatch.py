@@ -27,11 +27,13 @@ from hivekeeper.commands import (
     pin,
     recover,
     rollback,
+    shipped_files,
     verify,
 )
 from hivekeeper.commands.context import Context
 from hivekeeper.config.layers import Config
 from hivekeeper.launch import output_files
+from hivekeeper.launch.shipped_files import list_on_cluster
 from hivekeeper.model import Selection
 from hivekeeper.ports import Clock, Cluster
 from hivekeeper.report import document
@@ -42,6 +44,7 @@ from hivekeeper.stop_conditions import HEEDFUL, Watch
 def run_command(
     parsed: argparse.Namespace, config: Config, cluster: Cluster, selected: Selection, confirm: Callable[[TableOutcome], bool]
 ) -> CommandResult:
+    shipped_files.require_trusted(cluster.files, list_on_cluster(config), config.trusted_owners)
     if parsed.command in HEEDFUL:
         cluster = replace(cluster, stopping=Watch(cluster, config))
     run_key = getattr(parsed, "run_key", None) or ""
@@ -68,16 +71,15 @@ def examine(
     parsed: argparse.Namespace, config: Config, selected: Selection, clock: Clock, open_probes: Callable[[], ContextManager[doctor.Probes]]
 ) -> CommandResult:
     """Run doctor, the only command that also works when no cluster can be opened."""
-    spark = config.spark
-    shipped = [*spark.archives, *spark.extra_files, *spark.py_files, spark.python_env or "", spark.archive or ""]
     subject = doctor.Subject(
         selected,
         config.for_table,
         config.backup_prefix,
         new_run_id(),
-        spark.queue,
-        tuple(path.partition("#")[0] for path in shipped if "://" in path and not path.startswith("file:")),
+        config.spark.queue,
+        list_on_cluster(config),
         document.read_checks(parsed.edge_checks),
+        config.trusted_owners,
     )
     return doctor.check_up(open_probes, clock, subject)
 

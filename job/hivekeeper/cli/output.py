@@ -15,6 +15,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.config.sources import DRIVER_OUTPUT
 from hivekeeper.errors import HivekeeperError
 from hivekeeper.launch import driver_output, output_files
+from hivekeeper.launch.trusted_files import require_sole_use
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text
 
@@ -98,10 +99,15 @@ def forget_properties(path: Optional[str]) -> None:
 
 
 def require_writable_outputs(parsed: argparse.Namespace) -> None:
-    """Raise UsageError if a requested local file cannot be written. Files on the cluster are checked once it is open."""
+    """Raise UsageError if a requested local file cannot be written, or if somebody else could exchange it. Files on the cluster are checked
+    once it is open.
+    """
     for path in (parsed.report_file, parsed.properties_out):
         if path and path != "-" and not output_files.is_remote(path):
             output_files.require_writable_here(path)
+            # A driver in cluster mode writes beside itself, below a directory of the NodeManager's user.
+            if not os.environ.get(DRIVER_OUTPUT):
+                require_sole_use(path, os.environ)
 
 
 def find_stderr() -> TextIO:

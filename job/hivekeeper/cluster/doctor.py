@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Optional, Sequence, Tuple
 
+from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import JAVA_ERRORS, explain_unusable, java_causes
 from hivekeeper.errors import Unusable
+from hivekeeper.jail import confine_files
 from hivekeeper.names import TRIAL_DIRECTORIES
 from hivekeeper.plan import doctor
-from hivekeeper.ports import Cluster
+from hivekeeper.ports import Cluster, Files
 
 
 class ClusterProbes:
@@ -35,6 +37,9 @@ class ClusterProbes:
         uris = self._gateway.hadoop_conf.get("hive.metastore.uris")
         client = self._gateway.jvm.org.apache.hive.common.util.HiveVersionInfo.getVersion()
         return f"{uris or 'embedded'}, through Hive's client {client}"
+
+    def files(self) -> Files:
+        return confine_files(HadoopFiles(self._gateway))
 
     def cluster(self) -> Cluster:
         if self._cluster is None:

@@ -11,6 +11,7 @@ from hivekeeper import names, quoting
 from hivekeeper.codes import Exit
 from hivekeeper.commands import selection
 from hivekeeper.commands.open_table import require_own_place
+from hivekeeper.commands.shipped_files import refuse_untrusted
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError
 from hivekeeper.jail import Jail
@@ -18,7 +19,7 @@ from hivekeeper.model import Selection, Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import doctor, eligibility, own_place
 from hivekeeper.plan.doctor import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check, ProbeFailed
-from hivekeeper.ports import Clock, Cluster, FilesError, MetastoreUnavailable
+from hivekeeper.ports import Clock, Cluster, Files, FilesError, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report.results import CommandResult
 from hivekeeper.steps import ownership
@@ -56,6 +57,9 @@ class Probes(Protocol):
 
     def missing(self, paths: Sequence[str]) -> Tuple[str, ...]: ...
 
+    def files(self) -> Files:
+        """The files of the cluster; nothing may be changed."""
+
     def cluster(self) -> Cluster:
         """The ports; connects to the metastore. Raises Unusable."""
 
@@ -69,7 +73,8 @@ class Probes(Protocol):
 class Subject:
     """What to check. No cluster is open yet, and opening one may fail.
 
-    `shipped`: paths on the cluster that the configuration ships with the job. `found`: the findings on this machine.
+    `shipped`: paths on the cluster that the configuration ships with the job. `found`: the findings on this machine. `trusted`: who may
+    own what is shipped, besides the user of the run.
     """
 
     selection: Selection
@@ -79,6 +84,7 @@ class Subject:
     queue: Optional[str] = None
     shipped: Tuple[str, ...] = ()
     found: Tuple[Check, ...] = ()
+    trusted: Tuple[str, ...] = ()
 
 
 def check_up(open_probes: Callable[[], ContextManager[Probes]], clock: Clock, subject: Subject) -> CommandResult:
@@ -109,8 +115,7 @@ def _examine_services(probes: Probes, subject: Subject) -> Iterator[Check]:
     yield from of_files
     if _is_fit(of_files, "file-system"):
         yield from _examine_staging(probes, subject.run, _is_fit(of_files, "safe-mode"))
-        shipped = subject.shipped
-        yield from _ask("shipped-files", lambda: [doctor.judge_shipped(shipped, probes.missing(shipped))])
+        yield from _ask("shipped-files", lambda: [_examine_shipped(probes, subject)])
     else:
         needing = ("safe-mode", "acls", "xattrs", "encryption", "space", "staging", "clock", "shipped-files")
         yield from (Check(name, SKIP, "needs file-system") for name in needing)
@@ -128,6 +133,12 @@ def _examine_staging(probes: Probes, run: RunId, writable: bool) -> List[Check]:
 
     found = _ask("staging", examine)
     return found if len(found) > 1 else [*found, Check("clock", SKIP, "needs staging")]
+
+
+def _examine_shipped(probes: Probes, subject: Subject) -> Check:
+    missing = probes.missing(subject.shipped)
+    refused = refuse_untrusted(probes.files(), subject.shipped, subject.trusted) if subject.shipped else None
+    return doctor.judge_shipped(subject.shipped, missing, refused)
 
 
 def _examine_queue(probes: Probes, name: Optional[str]) -> Check:

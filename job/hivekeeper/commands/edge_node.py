@@ -11,6 +11,7 @@ from hivekeeper.errors import HivekeeperError
 from hivekeeper.plan import edge_node
 from hivekeeper.plan.doctor import FIX, MACHINE, Check, Level
 from hivekeeper.plan.edge_node import ClientConf, JavaFacts, KeytabFacts, SparkFacts, TicketFacts
+from hivekeeper.reasons import Reason
 
 METASTORE_PROPERTY = f"spark.hadoop.{edge_node.METASTORE_URIS}"
 
@@ -39,6 +40,8 @@ class Machine(Protocol):
     def can_log_to(self, path: str) -> bool: ...
 
     def find_unreadable(self, paths: Sequence[str]) -> List[str]: ...
+
+    def refuse_shipped(self, config: Config, /) -> Optional[Reason]: ...
 
 
 @dataclass(frozen=True)
@@ -139,4 +142,4 @@ class _Checks:
 
     def _check_files(self) -> Check:
         shipped = self._launcher.shipped
-        return edge_node.judge_files(shipped, self._machine.find_unreadable(shipped))
+        return edge_node.judge_files(shipped, self._machine.find_unreadable(shipped), self._machine.refuse_shipped(self.config))

@@ -15,10 +15,13 @@ import tempfile
 from pathlib import Path
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+from hivekeeper.config.layers import Config
+from hivekeeper.errors import UsageError
 from hivekeeper.launch.hadoop_xml import read_hadoop_file
 from hivekeeper.launch.klist import read_ticket
-from hivekeeper.launch.shipped_files import HIVE_SITE
+from hivekeeper.launch.shipped_files import HIVE_SITE, require_trusted_shipped
 from hivekeeper.plan.edge_node import CORE, HDFS, YARN, ClientConf, JavaFacts, KeytabFacts, SparkFacts, TicketFacts, asks_for_ticket
+from hivekeeper.reasons import Reason
 
 # Where Oozie and other launchers put delegation tokens, which replace a ticket.
 TOKENS = "HADOOP_TOKEN_FILE_LOCATION"
@@ -130,6 +133,14 @@ class ThisMachine:
 
     def find_unreadable(self, paths: Sequence[str]) -> List[str]:
         return [path for path in paths if not os.access(path, os.R_OK)]
+
+    def refuse_shipped(self, config: Config) -> Optional[Reason]:
+        """Why a file that the configuration ships is not used; None if all are."""
+        try:
+            require_trusted_shipped(config, self._environ)
+        except UsageError as error:
+            return error.reason
+        return None
 
     def _find_program(self, name: str) -> Optional[str]:
         return shutil.which(name, path=self._environ.get("PATH"))

@@ -118,7 +118,8 @@ def write(files: Files, path: str, text: str, lost: str = "") -> None:
 def write_local(path: str, text: str) -> None:
     aside = _aside(path)
     try:
-        with open(aside, "w", encoding="utf-8") as file:
+        # Never through something that somebody has put there, such as a link.
+        with open(aside, "x", encoding="utf-8") as file:
             file.write(text + "\n")
         os.replace(aside, path)
     except OSError as error:

@@ -1,17 +1,69 @@
-"""Finds the local files that a driver in cluster mode needs beside it."""
+"""Finds the files that the configuration ships with a job, and those of this machine that a driver in cluster mode needs beside it."""
 
 from __future__ import annotations
 
+import glob
 import os
 from pathlib import Path
-from typing import List, Mapping, Optional
+from typing import Iterator, List, Mapping, Optional, Tuple
+from urllib.parse import unquote
 
 from hivekeeper.config.layers import Config
 from hivekeeper.errors import UsageError
-from hivekeeper.launch import driver_output
+from hivekeeper.launch import driver_output, output_files
 from hivekeeper.launch.spark_submit import name_shipped
+from hivekeeper.launch.trusted_files import require_trusted
 
 HIVE_SITE = "hive-site.xml"
+
+# The Spark properties that name files to be shipped.
+FILE_PROPERTIES = (
+    "spark.jars",
+    "spark.files",
+    "spark.archives",
+    "spark.submit.pyFiles",
+    "spark.yarn.dist.jars",
+    "spark.yarn.dist.files",
+    "spark.yarn.dist.archives",
+)
+
+
+def require_trusted_shipped(config: Config, environ: Mapping[str, str]) -> None:
+    """Raise UsageError if somebody else could change a local file that is shipped: it is, or decides, what runs."""
+    for path in _list_shipped(config):
+        if _is_here(path):
+            for found in _expand(_local_path(path)):
+                require_trusted(found, environ)
+
+
+def list_on_cluster(config: Config) -> Tuple[str, ...]:
+    """The shipped files that are on the cluster."""
+    return tuple(path for path in _list_shipped(config) if not _is_here(path))
+
+
+def _list_shipped(config: Config) -> Iterator[str]:
+    """As Spark reads them: separated by commas, with an alias after a #."""
+    spark = config.spark
+    listed = [*spark.archives, *spark.extra_files, *spark.py_files, spark.python_env or ""]
+    listed += [spark.extra_conf.get(name, "") for name in FILE_PROPERTIES]
+    for path in [*(path.strip() for paths in listed for path in paths.split(",")), spark.archive or ""]:
+        if path:
+            yield path.rpartition("#")[0] if "#" in path else path
+
+
+def _is_here(path: str) -> bool:
+    """Whether a path is local: `local:` is Spark's name for what is on each machine."""
+    return path.lower().startswith(("file:", "local:")) or not output_files.is_remote(path)
+
+
+def _local_path(path: str) -> str:
+    scheme, _, rest = path.partition(":")
+    return "/" + unquote(rest).lstrip("/") if scheme.lower() in ("file", "local") else path
+
+
+def _expand(pattern: str) -> List[str]:
+    """A pattern also stands for itself: the directories above it decide what it matches."""
+    return [pattern, *(glob.glob(pattern) if glob.has_magic(pattern) else [])]
 
 
 def find_shipped(tables_file: Optional[str], config: Config, environ: Mapping[str, str]) -> List[str]:

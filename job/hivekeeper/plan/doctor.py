@@ -279,10 +279,12 @@ def judge_queue(facts: QueueFacts, user: str) -> Check:
     return Check("queue", OK, f"{facts.name} takes applications of {user}")
 
 
-def judge_shipped(wanted: Sequence[str], missing: Sequence[str]) -> Check:
+def judge_shipped(wanted: Sequence[str], missing: Sequence[str], refused: Optional[Reason]) -> Check:
     if missing:
         remedy = "upload them, or correct the configuration under spark:"
         return Check("shipped-files", FIX, f"not there: {', '.join(missing)}", remedy, MACHINE)
+    if refused is not None:
+        return Check("shipped-files", FIX, refused.what, refused.next, cause=refused.code.code)
     return Check("shipped-files", OK, f"{len(wanted)} on the cluster to be shipped with the job")
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.plan.doctor import FIX, MACHINE, OK, SKIP, WARN, Check, Level
+from hivekeeper.reasons import Reason
 
 BASH_CHECKS = ("bash", "archive", "python", "temp-dir")
 
@@ -318,8 +319,10 @@ def judge_log_dir(path: Optional[str], writable: bool, user: str) -> Check:
     return _fix("log-dir", f"{path} cannot be written to by {user}", "make it a directory of this user, or correct log_dir")
 
 
-def judge_files(shipped: Sequence[str], unreadable: List[str]) -> Check:
+def judge_files(shipped: Sequence[str], unreadable: List[str], refused: Optional[Reason]) -> Check:
     """Judge the local files shipped with the job. The job itself checks paths on the cluster."""
+    if refused is not None:
+        return Check("files", FIX, refused.what, refused.next, MACHINE, cause=refused.code.code)
     if unreadable:
         remedy = "correct spark.python_env, spark.archives, spark.extra_files, spark.py_files or spark.archive"
         return _fix("files", f"cannot be read: {' '.join(unreadable)}", remedy)

@@ -12,9 +12,12 @@ import pytest
 
 from hivekeeper import __version__
 from hivekeeper.cli import command_line, dispatch, main, on_cluster, output, parser
+from hivekeeper.config.sources import DRIVER_OUTPUT
 from hivekeeper.errors import UsageError
+from hivekeeper.model import Attributes
 from hivekeeper.report.results import TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
+from support.world import World
 
 JOB = Path(__file__).parents[3] / "job"
 RUN = "20260101t020304z-1f0c"
@@ -469,3 +472,27 @@ def test_a_table_with_a_number_sign_in_its_name_is_not_taken_for_another_one(tmp
     listed.write_text("sales.events#old\nsales.events # old\n")
     parsed = parser.build_parser().parse_args(["cleanup", "--tables-file", str(listed)])
     assert command_line.read_selection(parsed).tables == ("sales.events#old", "sales.events # old")
+
+
+def test_a_report_whose_directory_is_not_the_users_own_is_refused_but_not_beside_a_driver(run, tmp_path, monkeypatch):
+    """A driver in cluster mode writes below a directory of the NodeManager's user; the launcher has judged where that goes to."""
+    (tmp_path / "mine").mkdir()
+    tmp_path.chmod(0o777)
+    report = str(tmp_path / "mine" / "out.json")
+    words = ["analyze", "--table", "d.t", "--report-file", report]
+    refused = f"hivekeeper: {report} cannot be written: everyone may exchange files in {tmp_path} [wrong-usage]"
+    for asked in (words, ["submit-options", "--", *words]):
+        code, _, err = run(*asked)
+        assert (code, err.partition("\n")[0]) == (2, refused)
+    monkeypatch.setenv(DRIVER_OUTPUT, "hdfs:///outputs/1.json")
+    output.require_writable_outputs(parser.build_parser().parse_args(words))
+
+
+def test_no_command_goes_on_with_an_archive_that_others_may_change():
+    world = World()
+    world.files.writer.add("/tmp/hivekeeper.py", "")
+    world.files.namespace.find("hdfs://nn/tmp").attributes = Attributes("hive", "hive", 0o777, 0o644)
+    words = ["history", "--table", "sales.events", "--set", "spark.archive=hdfs:///tmp/hivekeeper.py"]
+    parsed = command_line.parse(words)
+    with pytest.raises(UsageError, match=r"everybody may write to hdfs://nn/tmp \(mode 0777\)"):
+        dispatch.run_command(parsed, command_line.load_config(parsed), world.cluster, command_line.read_selection(parsed), lambda _: True)

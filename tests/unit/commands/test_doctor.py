@@ -46,6 +46,9 @@ class HealthyProbes:
             raise self.broken[name]
         return answer
 
+    def files(self):
+        return self.world.files
+
     def cluster(self):
         return self._answer("cluster", self.world.cluster)
 
@@ -289,6 +292,16 @@ def test_files_on_the_cluster_that_are_not_there_are_named(world):
     result = examine(HealthyProbes(world), shipped=("hdfs:///a/env.tar.gz", "hdfs:///gone.tar.gz"))
     check = next(check for check in result.checks if check.name == "shipped-files")
     assert (check.level, check.what) == (FIX, "not there: hdfs:///gone.tar.gz")
+
+
+def test_files_on_the_cluster_that_others_may_change_are_a_finding(world):
+    world.files.writer.add("/apps/hivekeeper.py", "")
+    node = world.files.namespace.find("hdfs://nn/apps/hivekeeper.py")
+    node.attributes = replace(node.attributes, owner="mallory")
+    for trusted, level, cause in (((), FIX, "untrusted-file"), (("mallory",), OK, "")):
+        result = examine(HealthyProbes(world), shipped=("hdfs:///apps/hivekeeper.py",), trusted=trusted)
+        check = next(check for check in result.checks if check.name == "shipped-files")
+        assert (check.level, check.cause) == (level, cause)
 
 
 def test_the_findings_on_this_machine_come_first_and_count_for_more(world):

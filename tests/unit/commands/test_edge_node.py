@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Tuple
+from typing import Optional, Tuple
 
 import pytest
 
@@ -11,7 +11,18 @@ from hivekeeper.commands.edge_node import LauncherFacts, check_machine
 from hivekeeper.config import layers
 from hivekeeper.errors import UsageError
 from hivekeeper.plan.doctor import FIX, MACHINE, OK, SKIP, Check
-from hivekeeper.plan.edge_node import BASH_CHECKS, MACHINE_CHECKS, ClientConf, HadoopFile, JavaFacts, KeytabFacts, SparkFacts, TicketFacts
+from hivekeeper.plan.edge_node import (
+    BASH_CHECKS,
+    MACHINE_CHECKS,
+    ClientConf,
+    HadoopFile,
+    JavaFacts,
+    KeytabFacts,
+    SparkFacts,
+    TicketFacts,
+    can_check_cluster,
+)
+from hivekeeper.reasons import Code, Reason
 
 BASH = tuple(Check(name, OK, "", place=MACHINE) for name in BASH_CHECKS)
 YARN = ("spark.master=yarn",)
@@ -30,6 +41,7 @@ class HealthyMachine:
     conf_dir: str = "/etc/hivekeeper"
     user: str = "etl"
     unreadable: Tuple[str, ...] = ()
+    untrusted: Optional[Reason] = None
     spark_home: str = "not asked"
 
     def spark(self, submit):
@@ -60,6 +72,9 @@ class HealthyMachine:
 
     def find_unreadable(self, paths):
         return [path for path in paths if path in self.unreadable]
+
+    def refuse_shipped(self, _config):
+        return self.untrusted
 
 
 def check(machine=None, sets=YARN, found=BASH, load=None, **launcher):
@@ -158,3 +173,10 @@ def test_the_log_directory_and_the_files_of_the_launcher_are_looked_at():
     assert one(checks, "log-dir").what == "/closed cannot be written to by etl"
     assert one(checks, "files").what == "cannot be read: /gone"
     assert one(check(sets=(*YARN, "log_dir=/log")), "log-dir").level is OK
+
+
+def test_a_file_to_be_shipped_that_others_may_change_is_a_finding_and_the_cluster_is_not_checked():
+    why = Reason(Code.UNTRUSTED_FILE, "/a is not used", "chmod o-w /a")
+    checks = check(HealthyMachine(untrusted=why), shipped=("/a",))
+    assert checks[-1] == Check("files", FIX, "/a is not used", "chmod o-w /a", MACHINE, cause="untrusted-file")
+    assert not can_check_cluster(checks)

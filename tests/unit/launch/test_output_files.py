@@ -137,6 +137,19 @@ def test_a_local_report_that_cannot_be_written_is_logged_and_raises_nothing(file
     assert "No such file or directory" in caplog.text
 
 
+def test_a_local_report_is_never_written_through_a_link(tmp_path, monkeypatch, caplog):
+    precious, out = tmp_path / "precious", tmp_path / "out.json"
+    precious.write_text("rows")
+    out.symlink_to(precious)
+    output_files.write_local(str(out), "{}")
+    assert (precious.read_text(), out.read_text(), out.is_symlink()) == ("rows", "{}\n", False)
+    monkeypatch.setattr(output_files.secrets, "token_hex", lambda _: "guessed")
+    (tmp_path / "out.json.guessed").symlink_to(precious)
+    output_files.write_local(str(out), "[]")
+    assert (precious.read_text(), out.read_text()) == ("rows", "{}\n")
+    assert "step=report-file failed" in caplog.text
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root can make files of two users")
 def test_a_file_that_somebody_else_has_put_into_a_shared_directory_is_refused_before_the_work():
     """As in /tmp: it could neither be removed nor replaced, and would be taken for this run's own."""

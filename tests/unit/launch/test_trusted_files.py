@@ -11,7 +11,7 @@ import pytest
 from hivekeeper.config.sources import RELEASE_OWNERS
 from hivekeeper.errors import UsageError
 from hivekeeper.launch import trusted_files
-from hivekeeper.launch.trusted_files import Trust, find_danger, find_owners, is_private_group, require_trusted
+from hivekeeper.launch.trusted_files import Trust, find_danger, find_owners, is_private_group, require_sole_use, require_trusted
 from hivekeeper.reasons import Code
 
 ME, MALLORY, NODE_MANAGER = os.geteuid(), 4242, 4343
@@ -31,8 +31,8 @@ class Machine:
         uid, gid = self.owners.get(os.path.basename(path), (ME, PRIVATE))
         return os.stat_result((found.st_mode, *found[1:4], uid, gid, *found[6:10]))
 
-    def danger(self, path: object) -> Optional[str]:
-        found = find_danger(str(path), self.trust, self.look, lambda at: os.path.basename(at) in self.acls)
+    def danger(self, path: object, judge: str = "judge") -> Optional[str]:
+        found = find_danger(str(path), getattr(self.trust, judge), self.look, lambda at: os.path.basename(at) in self.acls)
         return None if found is None else found.what
 
 
@@ -82,6 +82,41 @@ def test_a_sticky_directory_is_passed_on_the_way_but_holds_no_trusted_file(place
     place.parent.parent.chmod(0o700)
     place.parent.chmod(0o1777)
     assert Machine().danger(place) == f"everybody may put files into {place.parent} (mode 1777)"
+
+
+@pytest.mark.parametrize("part", ["app", "home"])
+def test_files_that_are_written_can_be_exchanged_by_whoever_owns_or_may_write_a_directory_around_them(place, part):
+    at = find(place, part)
+    assert Machine().danger(place, "judge_exchange") is None
+    assert Machine(**{part: (MALLORY, TEAM)}).danger(place, "judge_exchange") == f"its owner {MALLORY} may exchange files in {at}"
+    at.chmod(0o707)
+    assert Machine().danger(place, "judge_exchange") == f"everyone may exchange files in {at}"
+    at.chmod(0o1777)
+    assert Machine().danger(place, "judge_exchange") is None
+    assert Machine(**{part: (MALLORY, TEAM)}).danger(place, "judge_exchange") == f"its owner {MALLORY} may exchange files in {at}"
+
+
+@pytest.mark.parametrize(("group", "acls"), [(PRIVATE, ()), (PRIVATE, ("app", "home")), (TEAM, ())], ids=["private", "acl", "team"])
+def test_a_group_may_not_exchange_files_that_are_written_but_what_it_may_above_is_left_to_the_administrator(place, group, acls):
+    machine = Machine(app=(ME, group), home=(ME, group))
+    machine.acls = acls
+    place.parent.parent.chmod(0o770)
+    assert machine.danger(place, "judge_exchange") is None
+    place.parent.chmod(0o770)
+    assert (machine.danger(place, "judge_exchange") is None) == (group == PRIVATE and not acls)
+    place.parent.chmod(0o1770)
+    assert machine.danger(place, "judge_exchange") is None
+
+
+def test_a_file_that_is_written_takes_the_place_of_a_link_and_is_looked_at_where_it_lies(tmp_path):
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(mode=0o700)
+    theirs.chmod(0o777)
+    (tmp_path / "out.json").symlink_to(theirs / "out.json")
+    (tmp_path / "link").symlink_to(theirs)
+    require_sole_use(str(tmp_path / "out.json"), {})
+    with pytest.raises(UsageError, match=f"{tmp_path}/link/out.json cannot be written: everyone may exchange files in {theirs}"):
+        require_sole_use(str(tmp_path / "link" / "out.json"), {})
 
 
 def test_each_link_on_the_way_is_looked_at_with_the_directory_that_it_lies_in(place, tmp_path):

@@ -225,8 +225,8 @@ def test_a_log_directory_can_be_written_to(path, writable, level, what):
 
 
 def test_files_that_cannot_be_read_are_named():
-    assert_check(edge_node.judge_files(("/a", "/b"), []), OK, "2 local ones to be shipped with the job")
-    assert_check(edge_node.judge_files(("/a", "/b"), ["/b"]), FIX, "cannot be read: /b")
+    assert_check(edge_node.judge_files(("/a", "/b"), [], None), OK, "2 local ones to be shipped with the job")
+    assert_check(edge_node.judge_files(("/a", "/b"), ["/b"], None), FIX, "cannot be read: /b")
 
 
 def test_the_cluster_is_checked_only_if_a_job_can_be_started():

@@ -1,0 +1,96 @@
+"""Whose files on HDFS a run is started from: only those that nobody else can change."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from hivekeeper import quoting
+from hivekeeper.commands.shipped_files import refuse_untrusted, require_trusted
+from hivekeeper.errors import UsageError
+from hivekeeper.reasons import Code
+from support.fakes.files import FakeFiles
+
+ARCHIVE = "hdfs://nn/apps/hivekeeper/hivekeeper.py"
+ROOT, APPS, DIRECTORY = "hdfs://nn/", "hdfs://nn/apps", "hdfs://nn/apps/hivekeeper"
+
+
+@pytest.fixture
+def files():
+    """Directories of the superuser, as on a new cluster, and the archive of the user of the runs."""
+    files = FakeFiles()
+    files.make_directory("/apps/hivekeeper")
+    files.writer.add(ARCHIVE, "import this")
+    for path in (ROOT, APPS):
+        set_attributes(files, path, owner="hdfs", mode=0o755)
+    set_attributes(files, DIRECTORY, owner=files.user, mode=0o755)
+    set_attributes(files, ARCHIVE, owner=files.user, mode=0o644)
+    return files
+
+
+def set_attributes(files, path, **changed):
+    node = files.namespace.find(path)
+    more = {"file_mode": changed["mode"]} if "mode" in changed else {}
+    node.attributes = dataclasses.replace(node.attributes, **changed, **more)
+
+
+def refusal(files, *paths, trusted=()):
+    why = refuse_untrusted(files, paths or (ARCHIVE,), trusted)
+    return None if why is None else why.what.partition("could change it: ")[2]
+
+
+def test_ones_own_files_below_directories_of_the_superuser_are_trusted(files):
+    assert refusal(files) is None
+    assert refusal(files, "hdfs:///apps/hivekeeper/hivekeeper.py", "/apps/hivekeeper/hivekeeper.py") is None
+    set_attributes(files, ARCHIVE, owner="hdfs")
+    assert refusal(files) is None
+
+
+@pytest.mark.parametrize("path", [APPS, DIRECTORY, ARCHIVE])
+def test_what_belongs_to_somebody_else_is_not_unless_that_user_is_trusted(files, path):
+    set_attributes(files, path, owner="mallory")
+    assert refusal(files) == f"{path} belongs to mallory"
+    assert refusal(files, trusted=["mallory"]) is None
+
+
+@pytest.mark.parametrize("path", [ROOT, APPS, DIRECTORY, ARCHIVE])
+@pytest.mark.parametrize(("mode", "who"), [(0o757, "everybody"), (0o775, "the group team, or users of its ACL,")])
+def test_nor_is_what_others_may_write(files, path, mode, who):
+    set_attributes(files, path, mode=mode, group="team")
+    assert refusal(files) == f"{who} may write to {files.stat(path).path} (mode {mode:04o})"
+
+
+def test_a_sticky_directory_is_passed_on_the_way_but_holds_no_trusted_file(files):
+    set_attributes(files, APPS, mode=0o1777)
+    assert refusal(files) is None
+    set_attributes(files, DIRECTORY, mode=0o1777)
+    assert refusal(files) == f"everybody may put files into {DIRECTORY} (mode 1777)"
+
+
+def test_what_is_missing_is_left_to_spark_but_not_a_directory_in_which_it_can_be_put(files):
+    assert refusal(files, "hdfs:///apps/hivekeeper/*.py") is None
+    set_attributes(files, DIRECTORY, mode=0o777)
+    assert refusal(files, "hdfs:///apps/hivekeeper/*.py") == f"everybody may write to {DIRECTORY} (mode 0777)"
+    assert refusal(files, "hdfs:///") is None
+
+
+def test_each_path_is_looked_at_once_and_none_where_nothing_is_shipped(files, monkeypatch):
+    stat, looked = files.stat, []
+    monkeypatch.setattr(files, "stat", lambda path: looked.append(path) or stat(path))
+    assert refusal(files, ARCHIVE, f"{DIRECTORY}/other.py") is None
+    assert looked == [ROOT, APPS, DIRECTORY, ARCHIVE, f"{DIRECTORY}/other.py"]
+    looked.clear()
+    assert refuse_untrusted(files, (), ()) is None
+    assert not looked
+
+
+def test_modes_of_other_file_systems_say_nothing(files):
+    assert refusal(files, "s3a://bucket/hivekeeper.py") is None
+
+
+def test_a_refusal_has_its_code_and_says_what_to_do(files):
+    set_attributes(files, ARCHIVE, mode=0o666)
+    with pytest.raises(UsageError) as refused:
+        require_trusted(files, (ARCHIVE,), ())
+    assert (refused.value.reason.code, refused.value.reason.next) == (Code.UNTRUSTED_FILE, f"hdfs dfs -chmod go-w {quoting.hdfs(ARCHIVE)}")
