@@ -14,8 +14,8 @@ from support.joined_desk import a_desk, joined_path, kill_in_put_back, manage, r
 
 
 class Router(FakeFiles):
-    """`elsewhere`: the ids that are in use in the default nameservice, with the paths there. Locks are not found by their ids: none there has
-    that name.
+    """`elsewhere`: the ids that are in use in the default nameservice, with the paths there. Locks are not found by their ids: none there
+    has that name.
     """
 
     elsewhere = {}
@@ -63,7 +63,7 @@ def test_old_files_in_a_renamed_partition_are_not_called_discarded(desk):
 
 @pytest.mark.parametrize("are_directories", [True, False])
 def test_rows_that_were_joined_by_mistake_do_not_stay_hidden_in_a_renamed_partition(desk, are_directories):
-    """Only a writer who replaces a file just before the join is needed. `are_directories`: the ids of directories are in use elsewhere, too.
+    """Only a writer who replaces a file just before the join is needed. `are_directories`: the ids of directories are in use there, too.
     If they are not, the rows stay hidden and each command says that all is well; if they are, no command of the table gets further.
     """
     if not are_directories:
