@@ -12,7 +12,7 @@ from support.world import World
 
 READS = ["stat", "blocks", "is_anywhere", "find_paths", "read_pieces", "read_bytes", "read_texts", "content", "part", "exposed", "ties"]
 OF_EACH = ["look", "look_hidden_directories", "attributes", "file_rights"]
-OF_METASTORE = ["tables", "partitions_named", "locations_below", "table_locations", "table_places"]
+OF_METASTORE = ["tables", "partitions", "partitions_named", "locations_below", "read_places_again", "table_locations", "table_places"]
 
 
 def report_calls(world: World, tell: Callable[[str], None]) -> None:
@@ -23,7 +23,7 @@ def report_calls(world: World, tell: Callable[[str], None]) -> None:
         setattr(files, method, _reported(getattr(files, method), method, tell))
     for method in OF_EACH:
         setattr(files, method, _one_by_one(getattr(files, method), method, tell))
-    world.metastore.partitions = _named_first(world, tell)
+    world.metastore.before_request = tell
     for method in OF_METASTORE:
         setattr(world.metastore, method, _reported(getattr(world.metastore, method), method, tell))
 
@@ -46,18 +46,5 @@ def _one_by_one(call: Callable[..., Any], method: str, tell: Callable[[str], Non
             one = {directory: directories[directory]} if isinstance(directories, dict) else [directory]
             found.update(call(one, *more))
         return found
-
-    return called
-
-
-def _named_first(world: World, tell: Callable[[str], None]) -> Callable[..., Any]:
-    """Hive's client asks for the names of all partitions, then for these."""
-    ask, ask_named = world.metastore.partitions, world.metastore.partitions_named
-
-    def called(table: Any) -> Any:
-        tell("partitions")
-        named = [partition.name for partition in ask(table)]
-        tell("partitions")
-        return tuple(ask_named(table, named).values())
 
     return called
