@@ -409,6 +409,13 @@ def heavy_partitions(table: Table) -> Refused:
     )
 
 
+def renamed_meanwhile(gone: str) -> MetastoreUnavailable:
+    return MetastoreUnavailable(
+        f"{gone}, which lay in the same directory, was dropped or renamed a moment ago, and may lie there under another name: where all "
+        "tables are will be asked again a little later"
+    )
+
+
 def local_table(what: str) -> Refused:
     return Refused(
         f"{what}: it is on the local file system of this machine, and the tables of this cluster are not",
@@ -444,7 +451,10 @@ class Metastore(Protocol):
         """
 
     def partitions(self, table: Table) -> Tuple[Partition, ...]:
-        """All partitions, ordered by name; locations as stored. Raises Refused above MOST_PARTITIONS and MOST_OF_PARTITIONS."""
+        """All partitions, ordered by name; locations as stored. Raises Refused above MOST_PARTITIONS and MOST_OF_PARTITIONS.
+
+        One that is renamed meanwhile may be there under both names, and is not missing: if it might be, MetastoreUnavailable is raised.
+        """
 
     def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
         """The named partitions that exist, in bulk. Raises Refused like partitions."""
@@ -518,8 +528,14 @@ class Metastore(Protocol):
         """Full names of the tables of any database one of whose places equals one of these or is inside it, or whose location contains one,
         including the table itself. That Spark's path contains one is no reason: whoever may alter a table may set it to anything.
 
-        The places of all tables are read once and cached for an hour. Raises MetastoreUnavailable if those of one database cannot be told,
-        or are more than MOST_TABLES and MOST_OF_PLACES: no table could be compared with them.
+        The places of all tables are read once and cached for an hour. One that was renamed since is there under its former name, and one
+        that was dropped, but by this client. Raises MetastoreUnavailable if those of one database cannot be told, or are more than
+        MOST_TABLES and MOST_OF_PLACES: no table could be compared with them.
+        """
+
+    def read_places_again(self, gone: str) -> None:
+        """Read the places of all tables and databases again: a table of this full name is in the cache, but not there any more. Raises
+        MetastoreUnavailable if that was done so lately that a command would do little else.
         """
 
     def table_locations(self) -> Mapping[str, str]:
