@@ -218,7 +218,8 @@ class Files(Protocol):
 
     def is_anywhere(self, near: str, file_id: int) -> bool:
         """Whether a file or directory with this id is on the file system of a path, wherever it was moved; True if this user may not see
-        it. Raises NotPossible on a file system that does not find files by their ids.
+        it. Raises NotPossible on a file system that does not find files by their ids, and behind a router that looks for ids in another
+        nameservice than that of the path.
         """
 
     def find_paths(self, near: str, former: Mapping[int, str]) -> Mapping[int, str]:
@@ -342,8 +343,8 @@ class Files(Protocol):
     def guard(self, wanted: Mapping[str, Guard]) -> None:
         """Set mode, group and ACL of directories and the files in them, or of a single file, in bulk. Not atomic.
 
-        A directory whose id is given is found by it, wherever it is by now; where the file system does not find directories by their ids,
-        as long as it is at its path. Raises NoPermission, and SourceMissing.
+        A directory whose id is given is found by it, if it was at its path during the call: so nothing else is changed that comes there.
+        Where the file system does not find directories by their ids, as long as it is at its path. Raises NoPermission, and SourceMissing.
         """
 
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:

@@ -304,6 +304,8 @@ class FakeFiles:
         self.trash_enabled = True
         # Not behind a router or a mount.
         self.finds_by_id = True
+        # Behind a router that asks the NameNode of another nameservice for ids.
+        self.asks_another_for_ids = False
         self.before_step: Optional[Callable[[str], None]] = None
         self._left: Optional[int] = None
         self._at_once = True
@@ -475,14 +477,20 @@ class FakeFiles:
             raise NotPossible(f"{path}: these files have more than {most} blocks together")
         return {name: file.blocks for name, file in files.items() if listed.get(name, file.id) == file.id}
 
-    def is_anywhere(self, near: str, file_id: int) -> bool:  # noqa: ARG002
+    def is_anywhere(self, near: str, file_id: int) -> bool:
         self._require_alive()
+        self._require_ids(near)
         return any(node.id == file_id for _, node in self.namespace.walk(ROOT))
 
-    def find_paths(self, near: str, former: Mapping[int, str]) -> Mapping[int, str]:  # noqa: ARG002
+    def find_paths(self, near: str, former: Mapping[int, str]) -> Mapping[int, str]:
         self._require_alive()
+        self._require_ids(near)
         found = ((node.id, path) for path, node in self.namespace.walk(ROOT) if node.id in former)
         return {file_id: path for file_id, path in found if self.namespace.unreadable.isdisjoint(names.with_above(names.parent(path)))}
+
+    def _require_ids(self, near: str) -> None:
+        if self.asks_another_for_ids:
+            raise NotPossible(f"{near}: it is not found by ids: is there a router?")
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
         target, *sources = paths = [self.qualify(path) for path in (target, *sources)]
@@ -671,7 +679,10 @@ class FakeFiles:
         return self.namespace.find(self._exact(path))
 
     def _meant(self, path: str, id: int) -> str:
-        return (self._place_of(id) or f"{path}.gone") if id else self._exact(path)
+        node = self.namespace.find(path)
+        if id and (node is None or node.id != id):
+            raise SourceMissing(f"{path}: another one is there")
+        return path if id else self._exact(path)
 
     def _place_of(self, id: int) -> str:
         """Where the directory with this id is by now, "" if it is gone."""

@@ -161,13 +161,6 @@ class WithoutBlocks(FakeFiles):
         return super().blocks(path, *more)
 
 
-class Router(FakeFiles):
-    """Of a federation: its ids are looked for in another namespace."""
-
-    def is_anywhere(self, near, file_id):  # noqa: ARG002
-        return False
-
-
 def forbid(why, units=UNITS):
     """A desk's world and settings where joins are impossible in dt=1 at least."""
     world = a_world(units)
@@ -192,8 +185,7 @@ def forbid(why, units=UNITS):
         world.files.at = live("dt=1") if "mount" in why else ""
         world.cluster = world.cluster_of(world.files, world.metastore, FakeRows(world.files))
     if why == "a router":
-        world.files = Router(namespace=space)
-        world.cluster = world.cluster_of(world.files, world.metastore, FakeRows(world.files))
+        world.files.asks_another_for_ids = True
     if why == "few of one form":
         give_forms(world, 3)
     return world, settings

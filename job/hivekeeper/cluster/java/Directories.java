@@ -77,13 +77,13 @@ public class Directories {
 
   /**
    * The file with this name and id in the directory with this id. A NameNode finds that one wherever it is, local files have no such paths, and
-   * a router may ask another NameNode, where the directory's id is that of another one.
+   * a router may ask another NameNode (Place.hasIds).
    */
   public void deleteListed(String text, long directoryId, long fileId) throws IOException {
     Place place = Place.of(conf, text);
     if (place.real == null) return;
     Path exact = new Path(Place.BY_ID + directoryId, place.real.getName());
-    if (place.isHdfs() && isAt(place.fs, exact, fileId)) {
+    if (place.hasIds() && isAt(place.fs, exact, fileId)) {
       // Not by its path as well: another directory may come there within this call.
       deleteOne(place.fs, exact);
       return;
@@ -98,9 +98,6 @@ public class Directories {
     try {
       return FileEntry.of(fs.getFileStatus(path)).fileId == fileId;
     } catch (FileNotFoundException absent) {
-      return false;
-    } catch (IOException failed) {
-      if (!Place.isUnmounted(failed)) throw failed;
       return false;
     }
   }
