@@ -301,7 +301,8 @@ class Files(Protocol):
         """Raise Refused where `hold` would, because of the file system that the path is on. Changes nothing."""
 
     def hold(self, path: str, holder: str) -> Lock:
-        """Take the lock file and keep it; creates it and its parent, if missing, for this user alone. Raises LockHeld, and Refused on file
+        """Take the lock file and keep it; creates it and its parent, if missing, for this user alone. The parent comes to its place with a
+        seal in it (names.SEAL), from a name that nobody can guess, and one that is there gets none. Raises LockHeld, and Refused on file
         systems without a lock that dies with its holder, and on this machine's own if the cluster's is another; SourceMissing if the
         directory around the parent is missing, which is somebody else's to make.
 

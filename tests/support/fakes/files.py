@@ -28,10 +28,12 @@ from hivekeeper.model import (
     Snapshot,
     Ties,
 )
+from hivekeeper.names import ControlPaths
 from hivekeeper.ports import (
     ALL,
     ANY_LENGTH,
     NO_IDS,
+    FilesError,
     FilesUnavailable,
     ForeignTrash,
     LockHeld,
@@ -596,6 +598,7 @@ class FakeFiles:
 
     def hold(self, path: str, holder: str) -> FakeLock:
         path = self.qualify(path)
+        self._require_sealed(names.parent(path))
         lock: FakeLock = self._change("hold", [path], lambda: self._hold(path, " ".join(holder.split())))
         return lock
 
@@ -817,11 +820,37 @@ class FakeFiles:
         self.namespace.leases.pop(node, None)
         self.namespace.close(node)
 
+    def _require_sealed(self, directory: str) -> None:
+        """The steps in which a NameNode makes the directory of a lock with the seal in it."""
+        if self.namespace.find(directory) is not None:
+            return
+        new = ControlPaths(directory).new(f"{self.namespace.now():032x}")
+        closed = names.parent(new)
+
+        def make() -> None:
+            self.namespace.directory(names.parent(closed))
+            self._make_directory(closed)
+
+        def make_with_seal() -> None:
+            self.namespace.directory(closed)
+            self._make_directory(new)
+            self._own(self.namespace.create(ControlPaths(new).seal, "", 0), OWNER_ONLY)
+
+        self._change("hold.make", [closed], make)
+        self._change("hold.seal", [new], make_with_seal)
+        try:
+            self._change("hold.rename", [new, directory], lambda: self.namespace.rename(new, directory))
+        except TargetExists:
+            self.namespace.delete(new)
+        except FilesError:
+            self.namespace.delete(closed)
+            raise
+        self._change("hold.tidy", [closed], lambda: self.namespace.delete(closed))
+
     def _hold(self, path: str, line: str) -> FakeLock:
         node = self.namespace.find(path)
         if node is None:
-            self.namespace.directory(names.parent(names.parent(path)))
-            self._make_directory(names.parent(path))
+            self.namespace.directory(names.parent(path))
             node = self._own(self.namespace.create(path, "", 0), OWNER_ONLY)
         if node.is_open:
             lines = str(node.content).splitlines()

@@ -528,7 +528,7 @@ def test_analyze_counts_what_a_join_rewrites_and_says_so_in_json(world):
     assert found["bytes_rewritten"] == 40 * MIB
     assert (found["files"], found["files_after"]) == (43, 5)
     # Two new files of two objects each, and those of the run. Twenty names are gone at once; their blocks, and all else, after cleanup.
-    assert (found["objects"], found["objects_after"], found["objects_after_cleanup"]) == (47 + 41, 88 + 4 + 1 - 20 + 15, 4 * 2 + 1 + 3 + 6)
+    assert (found["objects"], found["objects_after"], found["objects_after_cleanup"]) == (47 + 41, 88 + 4 + 1 - 20 + 16, 4 * 2 + 1 + 3 + 7)
     assert {one["partition"]: one["exchange"] for one in found["partitions"]} == {"dt=1": "files", "dt=2": "directory"}
 
 
