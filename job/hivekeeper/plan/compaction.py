@@ -387,7 +387,8 @@ def _plan_unit(number: UnitNumber, candidate: Candidate) -> PlannedUnit:
     snapshot = candidate.analysis.snapshot
     manifest = tuple(ManifestFile.of(entry) for entry in snapshot.entries)
     markers = () if candidate.join else listings.marker_files(snapshot)
-    return PlannedUnit(number, candidate.analysis.unit, manifest, markers, join=candidate.join)
+    unit = candidate.analysis.unit
+    return PlannedUnit(number, unit, manifest, markers, join=candidate.join, directory_id=snapshot.lasting_id(unit.live))
 
 
 def refuse_compression(table: Table, settings: Settings, spark_version: str) -> Optional[Reason]:

@@ -157,6 +157,7 @@ def plan_unit(chain: Sequence[Effect], unit: Optional[Unit], around: Surrounding
     if any(effect.inside for effect in chain):
         return _plan_rejoining(chain, unit, live, around, first)
     steps: List[PlannedUnit] = []
+    directory_id = seen[unit.live].lasting_id(unit.live)
     for effect in chain:
         backup = seen[around.place_path(effect.place)]
         written, changed = manifests.find_present(effect.after, live, around.cut)
@@ -166,8 +167,9 @@ def plan_unit(chain: Sequence[Effect], unit: Optional[Unit], around: Surrounding
         # Markers belong to no run: they leave with the other files.
         newer = (*(file for file in live if manifests.is_marker(file)), *written)
         place = BackupPlace(effect.run, effect.number, effect.place)
-        steps.append(PlannedUnit(UnitNumber(first + len(steps)), unit, newer, (), place, effect.before, effect.digest))
-        live = _exchange(live, newer, effect.before)
+        number = UnitNumber(first + len(steps))
+        steps.append(PlannedUnit(number, unit, newer, (), place, effect.before, effect.digest, directory_id=directory_id))
+        live, directory_id = _exchange(live, newer, effect.before), backup.lasting_id(unit.live)
     return steps
 
 
@@ -204,7 +206,8 @@ def _plan_rejoined(
         return Reason(Code.BACKUP_CHANGED, f"the name of {file.name} is too long to be followed by another one", NOT_OVER_NEWER)
     join = Join(found[0], names.join_tail(around.run, number), (blocks,), found[1])
     place = BackupPlace(effect.run, effect.number, effect.place)
-    return PlannedUnit(number, unit, (file,), (), place, effect.before, effect.digest, join, inside)
+    directory_id = around.seen[unit.live].lasting_id(unit.live)
+    return PlannedUnit(number, unit, (file,), (), place, effect.before, effect.digest, join, inside, directory_id)
 
 
 NOT_OVER_NEWER = "its old rows must not come back over newer ones; nothing of it was changed"

@@ -42,7 +42,7 @@ def test_a_plan_that_cannot_be_read_says_which(text):
 
 
 def test_a_plan_of_a_newer_version_is_refused():
-    newer = plan_to_json_lines({**plan_from_json_lines(plan_to_text(RECORDED)), "version": 3})
+    newer = plan_to_json_lines({**plan_from_json_lines(plan_to_text(RECORDED)), "version": 4})
     with pytest.raises(NewerRecord, match="newer Hivekeeper"):
         read_plan(newer)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from support.desk import outcomes
 from support.fakes.files import Killed
@@ -130,7 +131,7 @@ def test_a_late_file_is_not_moved_into_another_table_by_a_rollback_that_brings_n
             put_back(desk)
 
     monkeypatch.setattr(DirectoryExchange, "carry_over", carry_over_there)
-    assert outcomes(desk.rollback(desk.runs[-1])) == {"dt=1": "rolled-back"}
+    assert outcomes(desk.rollback(desk.runs[-1])) == {"dt=1": Outcome.MISPLACED.code}
     assert sorted(desk.world.files.contents(THEIRS)) == before
 
 
@@ -138,7 +139,7 @@ def test_nothing_in_another_table_is_moved_up_by_a_rollback_that_brings_nothing_
     desk = desk_with_nothing_to_bring_in()
     before = make_theirs(desk, {"payment.parquet": 1000, "old/part-1.parquet": 1000})
     act_before_live_is_settled(desk, put_there, monkeypatch)
-    assert outcomes(desk.rollback(desk.runs[-1])) == {"dt=1": "rolled-back"}
+    assert outcomes(desk.rollback(desk.runs[-1])) == {"dt=1": Outcome.MISPLACED.code}
     put_back(desk)
     assert sorted(desk.world.files.contents(THEIRS)) == before
 
