@@ -206,8 +206,7 @@ def _plan_rejoined(
         return Reason(Code.BACKUP_CHANGED, f"the name of {file.name} is too long to be followed by another one", NOT_OVER_NEWER)
     join = Join(found[0], names.join_tail(around.run, number), (blocks,), found[1])
     place = BackupPlace(effect.run, effect.number, effect.place)
-    directory_id = around.seen[unit.live].lasting_id(unit.live)
-    return PlannedUnit(number, unit, (file,), (), place, effect.before, effect.digest, join, inside, directory_id)
+    return PlannedUnit(number, unit, (file,), (), place, effect.before, effect.digest, join, inside)
 
 
 NOT_OVER_NEWER = "its old rows must not come back over newer ones; nothing of it was changed"

@@ -66,7 +66,7 @@ class PlannedUnit:
     restores; for a cleanup, what the newest run put there, () if live no longer belongs to this table. `digest` is the
     digest in a former run's certificate, valid for both sides of a rollback. `join`: the manifest has only some of live's files, which
     become one; without it live is exchanged as a whole. `inside`: of a backup that lies in a file of live. `directory_id` is that of the
-    directory that leaves live, 0 if it is not known.
+    directory that leaves live, 0 if it is not known, or none does.
     """
 
     number: UnitNumber
