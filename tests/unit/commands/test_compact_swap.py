@@ -693,7 +693,7 @@ def break_plan(world, run):
 
 
 def make_plan_newer(world, run):
-    rewrite(world, run.plan, lambda text: text.replace('"version": 1', '"version": 99'))
+    rewrite(world, run.plan, lambda text: text.replace('"version": 3', '"version": 99'))
 
 
 def make_plan_foreign(world, run):
