@@ -134,7 +134,11 @@ class DirectoryExchange:
     def carry_over(self, expected: Expected) -> CarriedOver:
         entries = self.run.look([self.unit], [self.left])[self.left].entries
         self._require_whole(len(entries))
-        carried = arrivals.move_late(self.run, self.unit, entries, expected)
+        late = manifests.find_late(self.unit.manifest, entries)
+        if late and arrivals.would_open(self.run, self.unit, self.left):
+            carried = CarriedOver(left=tuple(file.name for file in late))
+        else:
+            carried = arrivals.move_late(self.run, self.unit, entries, expected)
         # As late files: none of another table's directory.
         if manifests.is_of(self.unit.manifest, entries):
             arrivals.return_staging(self.run, self.unit, entries, expected)

@@ -9,9 +9,11 @@ import logging
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Iterable, List, Optional, Sequence, Set
+from typing import Callable, Iterable, List, Optional, Sequence, Set
 
-from hivekeeper.model import FileInfo
+from hivekeeper.model import FileInfo, Guard
+from hivekeeper.plan import file_rights, ownership
+from hivekeeper.ports import NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -76,7 +78,14 @@ def _describe_first(run: Run, unit: PlannedUnit, made: Restored, fitness: Fitnes
     """For the run itself. A recovery brings no copy in, so there are no rights to compare, and looks for the table itself."""
     described, holder = describe_rollback(run, unit, made.certificates.get(unit.number)), made.holders.get(unit.number)
     prepare = partial(why_other_rights, run, holder) if holder else described.prepare
-    return replace(described, prepare=lambda: fitness.why_unfit() or prepare())
+    return replace(described, prepare=partial(_prepare, run, unit, fitness, prepare))
+
+
+def _prepare(run: Run, unit: PlannedUnit, fitness: FitnessOfTable, prepare: Callable[[], Optional[Reason]]) -> Optional[Reason]:
+    why = fitness.why_unfit() or prepare()
+    if why is None and unit.join is None:
+        _keep_closed(run, unit)
+    return why
 
 
 def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:
@@ -100,6 +109,27 @@ def claim_backup(run: Run, unit: PlannedUnit) -> Optional[Reason]:
     require_lock(run)
     run.files.rename_exact(run.backup_path(unit), run.paths.unit("restoring", unit.number))
     return None
+
+
+def _keep_closed(run: Run, unit: PlannedUnit) -> None:
+    """Close a claimed backup as live is closed now, if that lets in fewer users: somebody has closed it since. The rows come back, not the
+    former rights, and what came since was never open to more. Where that is not allowed, what came since stays in the rollback's own backup
+    (arrivals.would_open).
+    """
+    backup = run.paths.unit("restoring", unit.number)
+    known = run.files.attributes([unit.live, backup])
+    has_both = unit.live in known and backup in known
+    wanted = file_rights.closed_since(known[backup], known[unit.live]) if has_both else None
+    if wanted is None:
+        return
+    guard = Guard(wanted.mode, group=wanted.group, acl=wanted.acl)
+    for allowed in (guard, ownership.without_group(guard)):
+        try:
+            run.files.guard({backup: replace(allowed, file_mode=None)})
+            log.info("unit=%s step=keep-closed done mode=%04o", unit.log_field, allowed.mode)
+            return
+        except NoPermission as error:
+            log.warning("unit=%s step=keep-closed failed reason=%r", unit.log_field, str(error))
 
 
 def object_to_backup(unit: PlannedUnit, entries: Iterable[FileInfo]) -> Optional[Reason]:
