@@ -205,12 +205,14 @@ def share(root: Attributes, group_reads: bool, trusted: Collection[str]) -> Guar
 
 
 def is_narrower(one: Attributes, root: Attributes) -> bool:
-    """Whether somebody whom a table's root lets through may not list or pass this directory below it. With different ACLs it counts as
-    narrower unless it is open for everybody.
+    """Whether somebody whom a table's root lets through may not list or pass this directory below it. With different ACLs, or one
+    of two different groups, it counts as narrower unless it is open for everybody.
     """
     if lets_all_pass(one):
         return False
-    if set(_of_others(one.acl)) != set(_of_others(root.acl)):
+    own, known = set(_of_others(one.acl)), set(_of_others(root.acl))
+    # Whom an ACL keeps out as a member of a named group, the directory's own group may let in.
+    if own != known or (own and one.group != root.group):
         return True
     wanted, given = root.mode & 0o055, one.mode
     if one.group != root.group:

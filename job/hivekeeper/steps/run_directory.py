@@ -13,7 +13,7 @@ from typing import Callable, Container, Dict, Iterable, Iterator, List, Mapping,
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refused
-from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Snapshot, Table, Unit
+from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, Guard, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
 from hivekeeper.plan import recover
 from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, NoPermission, SourceMissing
@@ -245,7 +245,8 @@ def open_run(
         checkpoint_interval=settings.checkpoint_interval,
         log_retention_ms=settings.log_retention_ms,
     )
-    logged = cluster.files.look([control.log])[control.log]
+    seen = cluster.files.look([control.log, control.runs])
+    logged = seen[control.log]
     history = store.read_listed(cluster, logged, control.log)
     _require_new(run, history)
     is_open = not ownership.is_log_closed(logged) and _is_log_of(table, history)
@@ -256,7 +257,7 @@ def open_run(
         cluster.files.make_directory(run.paths.state(state))
     with told_if_taken(run):
         require_lock(run)
-        if _close_others(run, history):
+        if _close_others(run, history, seen[control.runs].entries):
             run = _open_up(run, states, find_above(table, units), lambda group: is_open and group_reads(group), settings)
         else:
             ownership.open_up(run.files, run.rights, control, [control.top, control.runs])
@@ -284,8 +285,8 @@ def _is_log_of(table: Table, history: History) -> bool:
     return {entry.table_id for entry in history.runs} <= {table_id(table)}
 
 
-def _close_others(run: Run, history: History) -> bool:
-    """Close the directories of runs of which the log does not say that they are this table's; whether they are closed.
+def _close_others(run: Run, history: History, present: Iterable[FileInfo]) -> bool:
+    """Close the `present` directories of runs of which the log does not say that they are this table's; whether they are closed.
 
     Those of another table that was here before, or that somebody has renamed to this place, have the rights of that one from when they were
     made, and perhaps only the control directory above, which gets this table's now, has kept its readers out since. By their ids, as all in
@@ -293,10 +294,10 @@ def _close_others(run: Run, history: History) -> bool:
     """
     others = {logged.run for logged in history.runs if not _may_be(run.table, logged.table_id)}
     own = {logged.run for logged in history.runs} - others
-    present = store.list_runs(run.files, run.control)
-    open_ones = [entry for name, entry in present.items() if entry.mode & 0o077 and store.run_of(name) not in own]
+    open_ones = [entry for entry in present if entry.is_dir and entry.mode & 0o077 and names.run_of(entry.name) not in own]
     try:
-        run.files.guard({entry.path: Guard(0o700, file_id=entry.file_id) for entry in open_ones})
+        if open_ones:
+            run.files.guard({entry.path: Guard(0o700, file_id=entry.file_id) for entry in open_ones})
         return True
     except NoPermission as error:
         log.warning("step=open-control-directory reason=%r", f"it has backups of another table, and stays closed: {error}")

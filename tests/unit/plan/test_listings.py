@@ -157,3 +157,22 @@ def test_what_a_writer_makes_with_any_umask_is_not_shielded_by_its_own_directory
     directory = Attributes("etl", "hr", 0o777 & ~umask, 0o644)
     assert not listings.is_shielded(a_file("part-0", mode=0o666 & ~umask, group="hr"), directory)
     assert not listings.is_shielded(a_directory("_temporary")._replace(mode=0o777 & ~umask, group="hr"), directory)
+
+
+KEEPS_BOB_OUT = ("group::r-x", "mask::r-x", "other::r-x", "user::rwx", "user:bob:---")
+LETS_BOB_IN = ("group::r-x", "mask::r-x", "other::r-x", "user::rwx", "user:bob:r-x")
+
+
+@pytest.mark.parametrize(
+    "acl, acl_of_live, is_as_open",
+    [(KEEPS_BOB_OUT, (), False), (KEEPS_BOB_OUT, KEEPS_BOB_OUT, True), (LETS_BOB_IN, (), True), ((), LETS_BOB_IN, True)],
+)
+def test_a_directory_whose_acl_keeps_somebody_out_is_as_open_only_as_one_with_the_same(acl, acl_of_live, is_as_open):
+    assert listings.is_as_open(Attributes("etl", "hr", 0o755, 0o644, acl), Attributes("etl", "hr", 0o755, 0o644, acl_of_live)) == is_as_open
+
+
+def test_what_is_in_a_directory_whose_acl_keeps_somebody_out_is_shielded():
+    directory = Attributes("etl", "hr", 0o755, 0o644, KEEPS_BOB_OUT)
+    assert listings.is_shielded(a_file("part-0", mode=0o644, group="hr"), directory)
+    assert listings.is_shielded(a_file("part-0", mode=0o640, group="hr"), directory)
+    assert not listings.is_shielded(a_file("part-0", mode=0o644, group="hr"), Attributes("etl", "hr", 0o755, 0o644, LETS_BOB_IN))
