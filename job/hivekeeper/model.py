@@ -123,7 +123,7 @@ class Exposed:
 
 @dataclass(frozen=True)
 class Guard:
-    """Mode, group ("" to keep it) and complete access ACL of a directory; default entries are removed.
+    """Mode, group ("" to keep it) and complete ACL of a directory; default entries that it does not have are removed.
 
     `file_mode` is for the files in it, which get no ACL; None leaves them as they are. `file_id`: of the only directory that is meant; 0
     for whichever is at the path.

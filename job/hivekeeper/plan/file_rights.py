@@ -12,12 +12,12 @@ from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence,
 
 from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, FileRights, FilesByRights, Snapshot
 from hivekeeper.plan.listings import data_files
-from hivekeeper.plan.ownership import bits_of, list_access, symbols_of
+from hivekeeper.plan.ownership import bits_of, is_narrower, list_access, symbols_of
 from hivekeeper.reasons import Code, Reason
 
 # Of one unit's files; whoever may write there can make any number.
 MOST_DIFFERENT = 100
-READ, ALL = 0o4, 0o7
+READ, PASS, ALL = 0o4, 0o5, 0o7
 OWNER = ALL << 6
 
 
@@ -157,6 +157,30 @@ def are_changed(before: Attributes, now: Attributes, planned: Iterable[FileInfo]
 
 def _shown(file: FileInfo) -> Tuple[str, str, int]:
     return file.owner, file.group, file.mode
+
+
+def closed_since(former: Attributes, now: Attributes) -> Optional[Attributes]:
+    """The rights that a directory must get before it takes the place of one that has these now: None if it may keep its own. What lies in
+    the other one must not be opened to anybody who may not pass that, and what lies in this one neither.
+
+    A copy that could be given neither the owner nor the group of its directory has fewer readers for that alone.
+    """
+    if not is_narrower(now, former):
+        return None
+    bare = without_group(former, True, False)
+    if now.owner != former.owner and now.group != former.group and (now.mode, now.acl) == (bare.mode, bare.acl):
+        return None
+    if not is_narrower(former, now):
+        return replace(former, mode=now.mode, acl=now.acl, group=now.group)
+    ours, theirs = (FileRights(one.owner, one.group, one.mode, one.acl) for one in (former, now))
+    before = _Access.of(ours)
+    shared = _intersect({ours: before, theirs: _Access.of(theirs)}, former.owner, former.group)
+    kept = [(before.group, shared.group), (before.other, shared.other)]
+    kept += [(bits, shared.named.get(key, shared.group & shared.other)) for key, bits in before.named.items()]
+    if all(bits & PASS & ~left == 0 for bits, left in kept):
+        return None
+    mode, acl = _printed(shared)
+    return replace(former, mode=mode, acl=acl)
 
 
 def while_written(attributes: Attributes) -> Attributes:

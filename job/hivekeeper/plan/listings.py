@@ -5,10 +5,11 @@ Pure. Each answer is None or a reason; in doubt it is a reason (docs/refusals.md
 
 from __future__ import annotations
 
-from typing import Container, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Container, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Attributes, FileInfo, Snapshot, Ties
+from hivekeeper.plan import ownership
 from hivekeeper.reasons import Code, Reason
 
 # Snapshots of writers' directories and everything below them, by path. A missing path was not observed.
@@ -111,13 +112,12 @@ def _is_complete_data(entry: FileInfo) -> bool:
     return not entry.is_dir and not names.is_hidden(entry.name) and _refuse_file(entry) is None
 
 
-def is_as_open(directory: Union[FileInfo, Attributes], live: Union[FileInfo, Attributes]) -> bool:
+def is_as_open(directory: Attributes, live: Attributes) -> bool:
     """Whether whoever reaches files in a unit reaches those of a directory in it: moved up, they must not become known to more users.
 
     The directory may be another table's, which somebody may rename but not read.
     """
-    for_group = directory.group == live.group or directory.mode & 0o5 == 0o5
-    return directory.owner == live.owner and for_group and not live.mode & ~directory.mode & 0o055
+    return directory.owner == live.owner and not ownership.is_narrower(directory, live)
 
 
 def is_as_guarded(directory: Attributes, live: Attributes) -> bool:
@@ -134,12 +134,11 @@ def may_have_made(directory: FileInfo, owners: Container[str], live: FileInfo) -
     return directory.owner in owners or bool(live.mode & 0o002)
 
 
-def is_shielded(entry: FileInfo, directory: FileInfo) -> bool:
-    """Whether a directory may keep users away from an entry of it that they could read in another one. Named users of an ACL count as the
-    group.
+def is_shielded(entry: FileInfo, directory: Attributes) -> bool:
+    """Whether a directory may keep users away from an entry of it that they could read in another one. Named users of the entry's ACL count
+    as the group.
     """
-    for_group = directory.mode & 0o050 == 0o050
-    for_all = for_group and directory.mode & 0o005 == 0o005
+    for_group, for_all = ownership.lets_group_pass(directory), ownership.lets_all_pass(directory)
     is_of_group = not entry.mode & 0o005 and entry.group == directory.group
     return bool(entry.mode & 0o055) and not for_all and not (for_group and is_of_group)
 

@@ -210,12 +210,14 @@ def share(root: Attributes, group_reads: bool, trusted: Collection[str]) -> Guar
 
 
 def is_narrower(one: Attributes, root: Attributes) -> bool:
-    """Whether somebody whom a table's root lets through may not list or pass this directory below it. With different ACLs it counts as
-    narrower unless it is open for everybody.
+    """Whether somebody whom a table's root lets through may not list or pass this directory below it. With different ACLs, or one
+    of two different groups, it counts as narrower unless it is open for everybody.
     """
-    if _lets_all_pass(one):
+    if lets_all_pass(one):
         return False
-    if set(_of_others(one.acl)) != set(_of_others(root.acl)):
+    own, known = set(_of_others(one.acl)), set(_of_others(root.acl))
+    # Whom an ACL keeps out as a member of a named group, the directory's own group may let in.
+    if own != known or (own and one.group != root.group):
         return True
     wanted, given = root.mode & 0o055, one.mode
     if one.group != root.group:
@@ -225,8 +227,14 @@ def is_narrower(one: Attributes, root: Attributes) -> bool:
     return wanted & ~given != 0
 
 
-def _lets_all_pass(one: Attributes) -> bool:
-    return one.mode & 0o055 == 0o055 and all(bits_of(rights) & 0o5 == 0o5 for _, _, rights in _of_others(one.acl))
+def lets_all_pass(one: Attributes) -> bool:
+    return one.mode & 0o005 == 0o005 and lets_group_pass(one)
+
+
+def lets_group_pass(one: Attributes) -> bool:
+    """Whether the group, and everybody whom the ACL names, may list and pass a directory."""
+    of_group = [rights for kind, _, rights in _of_others(one.acl) if kind != "other"]
+    return one.mode & 0o050 == 0o050 and all(bits_of(rights) & 0o5 == 0o5 for rights in of_group)
 
 
 def _of_others(acl: Iterable[str]) -> List[Tuple[str, str, str]]:

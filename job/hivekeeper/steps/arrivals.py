@@ -16,7 +16,7 @@ from typing import Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot
-from hivekeeper.plan import listings
+from hivekeeper.plan import file_rights, listings, ownership
 from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
@@ -84,6 +84,17 @@ def move_late(run: Run, unit: PlannedUnit, left: Snapshot, expected: Expected) -
                 break
             moved.append(move_file(run.files, file.path, unit.live))
     return CarriedOver(tuple(moved), tuple(file.name for file in late[len(moved) :]))
+
+
+def would_open(run: Run, unit: PlannedUnit, left: str) -> bool:
+    """Whether somebody may pass live now, and not the directory that has left it, so that what came late to that one stays there: it was
+    closed since its copy was made, or since a run that is rolled back, and the directory in live could not be.
+    """
+    try:
+        known = run.files.attributes([left, unit.live])
+    except NoPermission:
+        return True
+    return left in known and unit.live in known and file_rights.closed_since(known[unit.live], known[left]) is not None
 
 
 def _is_carried(run: Run, unit: PlannedUnit, file: FileInfo) -> bool:
@@ -247,15 +258,16 @@ def _leave_out_closed(files: Files, source: FileInfo, entries: Sequence[FileInfo
     """The entries that no more users could reach in `target`: all of a directory that is as open; of one with the same owner those that no
     more users could read there; of another owner none, as whoever may write to `target` could delete them.
     """
-    if source.mode & 0o055 == 0o055 or not entries:
+    if not entries:
         return entries
     known = files.attributes([source.path, target], {source.path: source.file_id})
     own, other = known.get(source.path), known.get(target)
-    if own is None or other is None or own.directory_id not in (0, source.file_id) or own.owner != other.owner:
+    if own is None or other is None or own.directory_id not in (0, source.file_id):
         return ()
-    if own.acl == other.acl and listings.is_as_open(own, other):
+    # Not by the mode of a listing: an ACL may keep somebody out.
+    if ownership.lets_all_pass(own) or listings.is_as_open(own, other):
         return entries
-    return [entry for entry in entries if not listings.is_shielded(entry, source)]
+    return [entry for entry in entries if own.owner == other.owner and not listings.is_shielded(entry, own)]
 
 
 def _move_entries(
@@ -313,9 +325,13 @@ def _find_liftable(
     own = files.stat(live) if committed and room > 0 else None
     if own is None or own.file_id != live_id:
         return {}, 0
-    known = {entry.path: entry for entry in committed if listings.is_as_open(entry, own)}
-    if not known or len(known) > MOST_LIFTED_DIRECTORIES:
+    alike = [entry for entry in committed if entry.owner == own.owner and not own.mode & ~entry.mode & 0o055]
+    if not alike or len(alike) > MOST_LIFTED_DIRECTORIES:
         return {}, 0
+    try:
+        known = _find_open(files, alike, live, live_id)
+    except NoPermission:
+        return {}, len(alike)
     left = older.why_left(list(known.values()), live, live_id)
     for place, why in itertools.islice(left.items(), MOST_TOLD):
         log.warning("step=lift-nested left=%d path=%r reason=%r", len(left), place, why)
@@ -323,10 +339,17 @@ def _find_liftable(
     try:
         seen = files.look(list(wanted), room + 1)
     except NoPermission:
-        return {}, len(known)
+        return {}, len(alike)
     entries = sum(len(one.entries) for one in seen.values())
     if entries > room:
-        return {}, len(known) + entries
+        return {}, len(alike) + entries
     same = [place for place, file_id in wanted.items() if seen[place].file_id == file_id]
     whole = (place for place in same if not are_copies(seen[place].entries, had) and listings.holds_only_data(seen[place]))
-    return {place: seen[place].entries for place in whole}, len(known) + entries
+    return {place: seen[place].entries for place in whole}, len(alike) + entries
+
+
+def _find_open(files: Files, directories: Sequence[FileInfo], live: str, live_id: int) -> Mapping[str, FileInfo]:
+    """Those that are as open as live, also by their ACLs, which a listing does not show."""
+    ids = {live: live_id, **{one.path: one.file_id for one in directories}}
+    rights = {path: found for path, found in files.attributes(list(ids), ids).items() if found.directory_id in (0, ids[path])}
+    return {one.path: one for one in directories if {live, one.path} <= set(rights) and listings.is_as_open(rights[one.path], rights[live])}

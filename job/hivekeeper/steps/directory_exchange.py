@@ -135,7 +135,11 @@ class DirectoryExchange:
     def carry_over(self, expected: Expected) -> CarriedOver:
         seen = self.run.look([self.unit], [self.left])[self.left]
         self._require_whole(len(seen.entries))
-        carried = arrivals.move_late(self.run, self.unit, seen, expected)
+        late = manifests.find_late(self.unit.manifest, seen.entries)
+        if late and arrivals.would_open(self.run, self.unit, self.left):
+            carried = CarriedOver(left=tuple(file.name for file in late))
+        else:
+            carried = arrivals.move_late(self.run, self.unit, seen, expected)
         # As late files: none of another table's directory.
         if self.unit.lay_in(seen.file_id, seen.entries):
             arrivals.return_staging(self.run, self.unit, seen.entries, expected)

@@ -9,9 +9,11 @@ import logging
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Iterable, List, Optional, Sequence, Set
+from typing import Callable, Dict, Iterable, List, Optional, Sequence, Set
 
-from hivekeeper.model import FileInfo
+from hivekeeper.model import Attributes, FileInfo, Guard
+from hivekeeper.plan import file_rights, ownership
+from hivekeeper.ports import NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -20,15 +22,18 @@ from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
-from hivekeeper.steps.fitness import FitnessOfTable
-from hivekeeper.steps.observe import find_existing
+from hivekeeper.steps.fitness import MOST_AGE_MS, FitnessOfTable
+from hivekeeper.steps.observe import ask_where_allowed, find_existing
 from hivekeeper.steps.restore import Restored, why_other_rights
 from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory, return_backup
 from hivekeeper.steps.swap import describe_join
 from hivekeeper.steps.unit_loop import Hold, leave_unit, take_turns
+from hivekeeper.steps.whereabouts import usable_until
 
 log = logging.getLogger(__name__)
 
+# For so many units one answer about rights serves.
+UNITS_AT_ONCE = 50
 WORDS = Words(Outcome.ROLLED_BACK, Outcome.GIVEN_UP, Outcome.NOT_ROLLED_BACK, after="rollback")
 
 
@@ -42,12 +47,13 @@ def roll_back_units(
     made = restored or Restored()
     # Old files come back also to a table that is no longer fit for compaction, but not to another one of its name.
     fitness = FitnessOfTable(run.cluster, run.table, refuse=lambda _: None)
+    closed = Closed(run, units)
 
     def roll_back(unit: PlannedUnit) -> UnitResult:
         if unit.name in stuck:
             return UnitResult(unit, WORDS.refused, why=Reason(Code.NEWER_RUN_STAYS, "a newer run of this unit could not be undone"))
         why = made.failed.get(unit.number)
-        result = UnitResult(unit, WORDS.refused, why=why) if why else exchange.carry_out(_describe_first(run, unit, made, fitness))
+        result = UnitResult(unit, WORDS.refused, why=why) if why else exchange.carry_out(_describe_first(run, unit, made, fitness, closed))
         log.info("run=%s unit=%s step=rollback done %s", run.directory, unit.log_field, result.for_log)
         if result.outcome is not Outcome.ROLLED_BACK or result.nested:
             stuck.add(unit.name)
@@ -72,11 +78,64 @@ def describe_rollback(run: Run, unit: PlannedUnit, certificate: Optional[Certifi
     return describe_join(run, unit, certificate, WORDS) if unit.join else _describe_directory(run, unit)
 
 
-def _describe_first(run: Run, unit: PlannedUnit, made: Restored, fitness: FitnessOfTable) -> Exchange:
+def _describe_first(run: Run, unit: PlannedUnit, made: Restored, fitness: FitnessOfTable, closed: Closed) -> Exchange:
     """For the run itself. A recovery brings no copy in, so there are no rights to compare, and looks for the table itself."""
     described, holder = describe_rollback(run, unit, made.certificates.get(unit.number)), made.holders.get(unit.number)
     prepare = partial(why_other_rights, run, holder) if holder else described.prepare
-    return replace(described, prepare=lambda: fitness.why_unfit() or prepare())
+    return replace(described, prepare=lambda: fitness.why_unfit() or closed.claim(unit, prepare))
+
+
+class Closed:
+    """Which backups must be closed before they come back, as live is closed now: somebody has closed it since, and what came since was
+    never open to more users. So the rows come back, and not the rights from before that.
+
+    `units` are rolled back in this order; one answer serves many of them, for some seconds.
+    """
+
+    def __init__(self, run: Run, units: Iterable[PlannedUnit]) -> None:
+        self._run = run
+        self._units = [unit for unit in units if unit.join is None]
+        self._known: Dict[str, Attributes] = {}
+        self._until_ms = 0.0
+
+    def claim(self, unit: PlannedUnit, claim: Callable[[], Optional[Reason]]) -> Optional[Reason]:
+        """Claim a backup, and close it; returns why it was not claimed."""
+        wanted = None if unit.join else self._find(unit)
+        why = claim()
+        if why is None and wanted is not None:
+            self._close(unit, wanted)
+        return why
+
+    def _find(self, unit: PlannedUnit) -> Optional[Attributes]:
+        place = self._run.backup_path(unit)
+        if place not in self._known or self._run.cluster.clock.monotonic_ms() > self._until_ms:
+            self._ask_from(unit)
+        live, backup = self._known.get(unit.live), self._known.get(place)
+        if live is None or backup is None:
+            return None
+        wanted = file_rights.closed_since(backup, live)
+        # As an older run of the unit, which comes next, will find it.
+        self._known[unit.live] = wanted or backup
+        return wanted
+
+    def _ask_from(self, unit: PlannedUnit) -> None:
+        """Those that may not be asked for are left out: what came late to them stays in the rollback's own backup (arrivals.would_open)."""
+        began_ms, start = self._run.cluster.clock.monotonic_ms(), self._units.index(unit)
+        places = [place for one in self._units[start : start + UNITS_AT_ONCE] for place in (one.live, self._run.backup_path(one))]
+        known, _ = ask_where_allowed(self._run.files.attributes, list(dict.fromkeys(places)))
+        self._known = dict(known)
+        self._until_ms = usable_until(self._run.cluster.clock, began_ms, MOST_AGE_MS)
+
+    def _close(self, unit: PlannedUnit, wanted: Attributes) -> None:
+        place = self._run.paths.unit("restoring", unit.number)
+        guard = Guard(wanted.mode, group=wanted.group, acl=wanted.acl)
+        for allowed in (guard, ownership.without_group(guard)):
+            try:
+                self._run.files.guard({place: replace(allowed, file_mode=None)})
+                log.info("unit=%s step=keep-closed done mode=%04o", unit.log_field, allowed.mode)
+                return
+            except NoPermission as error:
+                log.warning("unit=%s step=keep-closed failed reason=%r", unit.log_field, str(error))
 
 
 def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:

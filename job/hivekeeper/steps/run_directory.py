@@ -5,6 +5,7 @@ Never touches live data.
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Callable, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
@@ -12,10 +13,10 @@ from typing import Callable, Container, Dict, Iterable, Iterator, List, Mapping,
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refused
-from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Snapshot, Table, Unit
+from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, Guard, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
 from hivekeeper.plan import recover
-from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, SourceMissing
+from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, NoPermission, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
@@ -25,6 +26,8 @@ from hivekeeper.steps import ownership
 from hivekeeper.steps.namenode_time import ask_time
 from hivekeeper.steps.observe import BoundedLook, find_above
 from hivekeeper.steps.whereabouts import Whereabouts
+
+log = logging.getLogger(__name__)
 
 MOST_USES_OF_A_TIME = 50
 # Of one unit, beyond twice what was planned: a NameNode tells so many at once by default (dfs.ls.limit), and some files come late to any.
@@ -242,7 +245,8 @@ def open_run(
         checkpoint_interval=settings.checkpoint_interval,
         log_retention_ms=settings.log_retention_ms,
     )
-    logged = cluster.files.look([control.log])[control.log]
+    seen = cluster.files.look([control.log, control.runs])
+    logged = seen[control.log]
     history = store.read_listed(cluster, logged, control.log)
     _require_new(run, history)
     is_open = not ownership.is_log_closed(logged) and _is_log_of(table, history)
@@ -253,7 +257,10 @@ def open_run(
         cluster.files.make_directory(run.paths.state(state))
     with told_if_taken(run):
         require_lock(run)
-        run = _open_up(run, states, find_above(table, units), lambda group: is_open and group_reads(group), settings)
+        if _close_others(run, history, seen[control.runs].entries):
+            run = _open_up(run, states, find_above(table, units), lambda group: is_open and group_reads(group), settings)
+        else:
+            ownership.open_up(run.files, run.rights, control, [control.top, control.runs])
     require_lock(run)
     return run
 
@@ -276,6 +283,31 @@ def _require_new(run: Run, history: History) -> None:
 def _is_log_of(table: Table, history: History) -> bool:
     """Whether the log has entries of this table alone: one that was created at the place of another takes over its control directory."""
     return {entry.table_id for entry in history.runs} <= {table_id(table)}
+
+
+def _close_others(run: Run, history: History, present: Iterable[FileInfo]) -> bool:
+    """Close the `present` directories of runs of which the log does not say that they are this table's; whether they are closed.
+
+    Those of another table that was here before, or that somebody has renamed to this place, have the rights of that one from when they were
+    made, and perhaps only the control directory above, which gets this table's now, has kept its readers out since. By their ids, as all in
+    there: nobody else can put anything between them before that is opened.
+    """
+    others = {logged.run for logged in history.runs if not _may_be(run.table, logged.table_id)}
+    own = {logged.run for logged in history.runs} - others
+    open_ones = [entry for entry in present if entry.is_dir and entry.mode & 0o077 and names.run_of(entry.name) not in own]
+    try:
+        if open_ones:
+            run.files.guard({entry.path: Guard(0o700, file_id=entry.file_id) for entry in open_ones})
+        return True
+    except NoPermission as error:
+        log.warning("step=open-control-directory reason=%r", f"it has backups of another table, and stays closed: {error}")
+        return False
+
+
+def _may_be(table: Table, known_id: str) -> bool:
+    """Whether a table with this id can be this one, perhaps before it was renamed: another one cannot have its creation time."""
+    created = known_id.rpartition("@")[2]
+    return known_id == table_id(table) or created == str(table.create_time) != "0"
 
 
 def _open_up(run: Run, states: Iterable[str], above: Sequence[str], group_reads: Callable[[str], bool], settings: Settings) -> Run:

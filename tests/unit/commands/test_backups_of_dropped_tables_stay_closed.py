@@ -4,14 +4,17 @@ these records, or they are renamed to its place.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 
 import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.ports import NoPermission
 from support.builders import a_table
 from support.desk import Desk
+from support.hive_statements import Hive
 from support.world import World
 
 
@@ -52,3 +55,53 @@ def test_they_are_not_opened_with_the_rights_of_the_other_table(how):
     desk.compact()
     of_former = [desk.control.top + path[len(top) :] for path in backups]
     assert [path for path in of_former if world.files.stat(path) is None or may_be_reached_by_all(world, path)] == []
+
+
+def test_those_of_the_same_table_under_its_former_name_stay_as_they_are():
+    world = World()
+    world.add_table(a_table(["dt"], name="orders", create_time=5), {"dt=1": [1000] * 3})
+    orders = Desk(world, "sales.orders", backup_table=False)
+    orders.compact()
+    (run,) = orders.run_directories()
+    deque(Hive(world).rename_table("sales.orders", "sales.renamed"), maxlen=0)
+    renamed = Desk(world, "sales.renamed", backup_table=False)
+    renamed.runs = orders.runs
+    renamed.append("dt=1", "a", "b", "c")
+    assert renamed.compact().code is Exit.DONE
+    assert len(renamed.run_directories()) == 2
+    assert world.files.stat(f"{renamed.control.runs}/{run}").mode & 0o777 == 0o755
+
+
+def test_where_they_cannot_be_closed_the_control_directory_is():
+    world = World()
+    world.add_table(a_table(name="orders", create_time=5), {"": [1000] * 3})
+    orders = Desk(world, "sales.orders", backup_table=False)
+    orders.compact()
+    (run,) = orders.run_directories()
+    former, guard = f"{orders.control.runs}/{run}", world.files.guard
+    world.drop_table("sales.orders")
+    world.add_table(a_table(name="orders", create_time=9), {"": [1000] * 3})
+
+    def refuse(wanted):
+        if former in wanted:
+            raise NoPermission("its owner is somebody else")
+        guard(wanted)
+
+    world.files.guard = refuse
+    assert orders.compact().code is Exit.DONE
+    assert world.files.stat(orders.control.top).mode & 0o777 == 0o700
+    assert world.files.stat(orders.control.runs).mode & 0o777 == 0o700
+
+
+def test_a_directory_of_a_run_that_no_entry_names_is_closed():
+    world = World()
+    world.add_table(a_table(name="orders", create_time=5), {"": [1000] * 3})
+    orders = Desk(world, "sales.orders", backup_table=False)
+    orders.compact()
+    former = f"{orders.control.runs}/20250101t020000z-0000.t1"
+    world.files.make_directory(f"{former}/retired")
+    world.files.namespace.find(former).attributes = replace(world.files.namespace.find(former).attributes, mode=0o755)
+    orders.append("", "a", "b", "c")
+    orders.compact()
+    found = world.files.stat(former)
+    assert found is None or found.mode & 0o077 == 0

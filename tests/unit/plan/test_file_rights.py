@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from hivekeeper.model import Attributes, FileRights
-from hivekeeper.plan.file_rights import MOST_DIFFERENT, share_rights, without_group
+from hivekeeper.plan.file_rights import MOST_DIFFERENT, closed_since, share_rights, without_group
 from hivekeeper.plan.ownership import is_read_by_group
 from hivekeeper.reasons import Code, Reason
 
@@ -198,3 +198,30 @@ def test_no_user_reads_a_copy_of_another_group_who_could_not_read_the_file():
                 assert may_read(file, user, of_user), (file, copy, user, of_user)
             elif may_read(file, user, of_user) and may_read(file, "joe", {"ops"}):
                 assert of_user & {"data", "ops"}, (file, copy, user, of_user)
+
+
+def test_a_directory_that_comes_back_lets_in_nobody_who_was_kept_out_of_it_or_of_the_one_that_it_replaces():
+    """Every pair of directories, and every user with every set of groups but the owners."""
+    all_pass = [acl(named, group="r-x", mask="r-x", other="r-x") for named in ("user:eve:r-x", "user:eve:---", "group:hr:---")]
+    few_pass = [
+        acl(named, group=group, mask="r-x") for named in ("user:eve:r-x", "user:eve:---", "group:hr:r-x") for group in ("r-x", "---")
+    ]
+    modes = [(0o700, ()), (0o750, ()), (0o755, ()), *((0o755, one) for one in all_pass), *((0o750, one) for one in few_pass)]
+    some = [Attributes("etl", group, mode, 0o644, entries) for group in ("data", "ops") for mode, entries in modes]
+    groups = [set(some) for size in range(4) for some in itertools.combinations(["data", "hr", "ops"], size)]
+    kept = 0
+    for former, now in itertools.product(some, some):
+        found = closed_since(former, now) or former
+        kept += found == former
+        for user, of_user in itertools.product(["joe", "eve"], groups):
+            before, after, back = (may_read((one.owner, one.group, one.mode, one.acl), user, of_user) for one in (former, now, found))
+            assert not back or (before and after), (former, now, found, user, of_user)
+    assert len(some) < kept < len(some) ** 2
+
+
+def test_a_copy_without_owner_and_group_was_not_closed_since():
+    former = Attributes("alice", "data", 0o750, 0o640)
+    assert closed_since(former, Attributes("etl", "etl", 0o700, 0o600)) is None
+    assert closed_since(former, Attributes("etl", "data", 0o700, 0o600)) is not None
+    assert closed_since(former, Attributes("alice", "etl", 0o700, 0o600)) is not None
+    assert closed_since(former, Attributes("etl", "etl", 0o750, 0o600)) is not None

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from hivekeeper.model import Snapshot
+from hivekeeper.model import Attributes, Snapshot
 from hivekeeper.plan import listings
 from hivekeeper.reasons import Code
 from support.builders import ROOT, a_directory, a_file, a_snapshot
@@ -145,7 +145,7 @@ def rights_of(entry, groups):
 def test_whoever_may_read_an_entry_that_moves_to_another_directory_could_read_it_where_it_was():
     modes = [0o700 | group << 3 | other for group in SOME_BITS for other in SOME_BITS]
     for mode, mode_of_entry, group in itertools.product(modes, modes, ["hr", "etl"]):
-        directory = a_directory("moved")._replace(mode=mode, group="hr")
+        directory = Attributes("etl", "hr", mode, 0o644)
         entry = a_file("part-0", mode=mode_of_entry, group=group)
         users = [set(), {"hr"}, {"etl"}, {"hr", "etl"}]
         gain = [groups for groups in users if rights_of(entry, groups) & 0o5 and rights_of(directory, groups) & 0o5 != 0o5]
@@ -154,6 +154,25 @@ def test_whoever_may_read_an_entry_that_moves_to_another_directory_could_read_it
 
 @pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o027, 0o077])
 def test_what_a_writer_makes_with_any_umask_is_not_shielded_by_its_own_directory(umask):
-    directory = a_directory("moved")._replace(mode=0o777 & ~umask, group="hr")
+    directory = Attributes("etl", "hr", 0o777 & ~umask, 0o644)
     assert not listings.is_shielded(a_file("part-0", mode=0o666 & ~umask, group="hr"), directory)
     assert not listings.is_shielded(a_directory("_temporary")._replace(mode=0o777 & ~umask, group="hr"), directory)
+
+
+KEEPS_BOB_OUT = ("group::r-x", "mask::r-x", "other::r-x", "user::rwx", "user:bob:---")
+LETS_BOB_IN = ("group::r-x", "mask::r-x", "other::r-x", "user::rwx", "user:bob:r-x")
+
+
+@pytest.mark.parametrize(
+    "acl, acl_of_live, is_as_open",
+    [(KEEPS_BOB_OUT, (), False), (KEEPS_BOB_OUT, KEEPS_BOB_OUT, True), (LETS_BOB_IN, (), True), ((), LETS_BOB_IN, True)],
+)
+def test_a_directory_whose_acl_keeps_somebody_out_is_as_open_only_as_one_with_the_same(acl, acl_of_live, is_as_open):
+    assert listings.is_as_open(Attributes("etl", "hr", 0o755, 0o644, acl), Attributes("etl", "hr", 0o755, 0o644, acl_of_live)) == is_as_open
+
+
+def test_what_is_in_a_directory_whose_acl_keeps_somebody_out_is_shielded():
+    directory = Attributes("etl", "hr", 0o755, 0o644, KEEPS_BOB_OUT)
+    assert listings.is_shielded(a_file("part-0", mode=0o644, group="hr"), directory)
+    assert listings.is_shielded(a_file("part-0", mode=0o640, group="hr"), directory)
+    assert not listings.is_shielded(a_file("part-0", mode=0o644, group="hr"), Attributes("etl", "hr", 0o755, 0o644, LETS_BOB_IN))

@@ -332,7 +332,7 @@ def test_older_counts_from_the_runs_own_directory_with_the_new_files_on(monkeypa
     assert f"{live}/payment.parquet" not in files.contents(live)
 
 
-def test_older_directories_cost_one_call_and_count(monkeypatch, caplog):
+def test_older_directories_cost_two_calls_and_count(monkeypatch, caplog):
     desk = a_desk()
     make_theirs(desk, {f"x{number}/payment.parquet": 1000 for number in range(50)})
     live, files, calls, counted = desk.live("dt=1"), desk.world.files, [], []
@@ -352,7 +352,7 @@ def test_older_directories_cost_one_call_and_count(monkeypatch, caplog):
     monkeypatch.setattr(arrivals, "lift_nested", lift)
     act_before_live_is_settled(desk, come, monkeypatch)
     assert outcomes(desk.compact()) == {"dt=1": Outcome.MISPLACED.code}
-    assert counted == [(50, 1)]
+    assert counted == [(50, 2)]
     assert caplog.text.count("step=lift-nested left=50") == arrivals.MOST_TOLD
 
 

@@ -261,3 +261,34 @@ def test_a_new_directory_whose_acl_keeps_some_out_is_not_merged_as_one_that_is_o
     at(desk, [f"/ready/u00001 {live}"], come)
     desk.compact()
     assert f"{live}/payment.parquet" not in files.contents(live)
+
+
+def test_nor_are_those_in_a_new_directory_of_the_same_owner():
+    desk = a_desk()
+    live, files = desk.live("dt=1"), desk.world.files
+
+    def come():
+        make_theirs(desk, {"payment.parquet": 1000})
+        acl = ("group::r-x", "mask::r-x", "other::r-x", "user::rwx", "user:bob:---")
+        give_rights(desk, THEIRS, mode=0o755, acl=acl)
+        files.namespace.rename(THEIRS, live)
+
+    at(desk, [f"/ready/u00001 {live}"], come)
+    desk.compact()
+    assert f"{live}/payment.parquet" not in files.contents(live)
+
+
+@pytest.mark.parametrize("keeps_out", [False, True])
+def test_a_new_directory_in_live_whose_acl_keeps_some_out_is_not_moved_up(keeps_out, monkeypatch):
+    desk = a_desk()
+    live, files = desk.live("dt=1"), desk.world.files
+    acl = ("group::r-x", "mask::r-x", "other::r-x", "user::rwx", "user:bob:---") if keeps_out else ()
+
+    def come(_):
+        make_theirs(desk, {"payment.parquet": 1000})
+        give_rights(desk, THEIRS, mode=0o755, acl=acl)
+        files.namespace.rename(THEIRS, f"{live}/attempt")
+
+    act_before_live_is_settled(desk, come, monkeypatch)
+    desk.compact()
+    assert (f"{live}/payment.parquet" not in files.contents(live)) == keeps_out
