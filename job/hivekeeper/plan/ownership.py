@@ -118,12 +118,11 @@ def _owned_above(one: Exposed) -> Reason:
 
 
 def _writable_above(one: Exposed, others: List[str]) -> Reason:
-    place = quoting.hdfs(one.path)
     return Reason(
         Code.RECORDS_WRITABLE,
         f"{one.path} (owner {one.owner}, mode {one.mode:04o}) may be written by {', '.join(others)}, who may exchange what is in it",
-        f"take that right away: hdfs dfs -chmod go-w {place}; or let users rename only what is theirs: hdfs dfs -chmod +t {place}; or use "
-        "another directory",
+        f"take that right away: hdfs dfs -chmod go-w {quoting.hdfs(one.path)}; or let users rename only what is theirs: "
+        f"hdfs dfs -chmod +t {quoting.hdfs(one.path)}; or use another directory",
     )
 
 

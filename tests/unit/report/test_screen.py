@@ -74,7 +74,7 @@ sales.events  compact      3     1    201      3  328 MiB  1.6 MiB    1 MiB   12
 sales.orders  fine         1     0      1      1  128 MiB  128 MiB  128 MiB   12.8 MiB
 
 files            202 now, at least 4 after compact-swap
-NameNode objects 408 now, 427 after compact-swap (the old files stay as the backup), 18 after cleanup
+NameNode objects 408 now, 428 after compact-swap (the old files stay as the backup), 19 after cleanup
 to be rewritten  200 MiB
 
 sales.events: file sizes
