@@ -370,6 +370,10 @@ class Snapshot:
     entries: Tuple[FileInfo, ...] = ()
     mode: int = field(default=0, compare=False)
 
+    def lasting_id(self, path: str) -> int:
+        """The directory's own id if no other one gets it later, else 0: those of local files are given again."""
+        return 0 if path.startswith("file:") else self.file_id
+
 
 @dataclass(frozen=True)
 class Form:

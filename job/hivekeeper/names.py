@@ -39,8 +39,10 @@ TABLE = re.compile(r"(?P<database>[^.\x00-\x1f\x7f]+)\.(?P<table>[^.\x00-\x1f\x7
 TABLE_ID = re.compile(rf"{TABLE.pattern}@-?[0-9]{{1,10}}")
 BACKUP_PLACE = re.compile(rf"runs/(?P<directory>{RUN_DIRECTORY.pattern})/retired/(?P<unit>u[0-9]{{5,}})")
 
+# The closed directory in which a control directory is made. Nobody can guess its name, to have another one there.
+NEW = re.compile(r"\.hivekeeper\.new-[0-9a-f]{32}")
 # A control directory that is being removed, with the end of its name: nothing, or that of the directory beside which it lay.
-REMOVED = re.compile(rf"\.hivekeeper\.removed-(?P<run>{RUN.pattern})(?P<rest>-.+)?", re.DOTALL)
+REMOVED = re.compile(rf"\.hivekeeper\.removed-{RUN.pattern}(?P<rest>-.+)?", re.DOTALL)
 
 RunId = NewType("RunId", str)
 # A unit's number in its run's plan, from 1.
@@ -71,6 +73,8 @@ SPARK_PROVIDER = "spark.sql.sources.provider"
 # What lies in a control directory itself is a directory or hidden: a pattern of Spark's may lead there (`TABLE/*`), which then reads the
 # files of that directory, but for these and for what is deeper (DataSource.checkAndGlobPathIfNecessary, InMemoryFileIndex of 3.5).
 LOCK = "_lock"
+# The empty file that each control directory is made with, and no other directory has.
+SEAL = "_hivekeeper"
 # Below these names HDFS reaches any file by inode number or without encryption, or contents never change.
 RESERVED = frozenset([".reserved", ".snapshot"])
 # How the name of a backup table ends.
@@ -435,6 +439,17 @@ class ControlPaths:
         """Where a control directory was before a run began to remove it, None if this is no such directory."""
         match = REMOVED.fullmatch(base(path))
         return cls(join(parent(path), CONTROL + (match["rest"] or ""))) if match else None
+
+    def new(self, token: str) -> str:
+        """Where a control directory is made, with these 32 hex digits, before it comes to its place; whatever that is called, which may be
+        as long as names can be. The dot tells the directory around it from every control directory.
+        """
+        return join(parent(self.top), f"{CONTROL}.new-{token}", CONTROL)
+
+    @property
+    def seal(self) -> str:
+        """An empty file that shows that a run of ours has made this directory."""
+        return join(self.top, SEAL)
 
     @property
     def lock(self) -> str:

@@ -218,7 +218,8 @@ class Files(Protocol):
 
     def is_anywhere(self, near: str, file_id: int) -> bool:
         """Whether a file or directory with this id is on the file system of a path, wherever it was moved; True if this user may not see
-        it. Raises NotPossible on a file system that does not find files by their ids.
+        it. Raises NotPossible on a file system that does not find files by their ids, and behind a router that looks for ids in another
+        nameservice than that of the path.
         """
 
     def find_paths(self, near: str, former: Mapping[int, str]) -> Mapping[int, str]:
@@ -300,7 +301,8 @@ class Files(Protocol):
         """Raise Refused where `hold` would, because of the file system that the path is on. Changes nothing."""
 
     def hold(self, path: str, holder: str) -> Lock:
-        """Take the lock file and keep it; creates it and its parent, if missing, for this user alone. Raises LockHeld, and Refused on file
+        """Take the lock file and keep it; creates it and its parent, if missing, for this user alone. The parent comes to its place with a
+        seal in it (names.SEAL), from a name that nobody can guess, and one that is there gets none. Raises LockHeld, and Refused on file
         systems without a lock that dies with its holder, and on this machine's own if the cluster's is another; SourceMissing if the
         directory around the parent is missing, which is somebody else's to make.
 
@@ -342,8 +344,8 @@ class Files(Protocol):
     def guard(self, wanted: Mapping[str, Guard]) -> None:
         """Set mode, group and ACL of directories and the files in them, or of a single file, in bulk. Not atomic.
 
-        A directory whose id is given is found by it, wherever it is by now; where the file system does not find directories by their ids,
-        as long as it is at its path. Raises NoPermission, and SourceMissing.
+        A directory whose id is given is found by it, if it was at its path during the call: so nothing else is changed that comes there.
+        Where the file system does not find directories by their ids, as long as it is at its path. Raises NoPermission, and SourceMissing.
         """
 
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
@@ -409,6 +411,13 @@ def heavy_partitions(table: Table) -> Refused:
     )
 
 
+def renamed_meanwhile(gone: str) -> MetastoreUnavailable:
+    return MetastoreUnavailable(
+        f"{gone}, which lay in the same directory, was dropped or renamed a moment ago, and may lie there under another name: where all "
+        "tables are will be asked again a little later"
+    )
+
+
 def local_table(what: str) -> Refused:
     return Refused(
         f"{what}: it is on the local file system of this machine, and the tables of this cluster are not",
@@ -444,7 +453,10 @@ class Metastore(Protocol):
         """
 
     def partitions(self, table: Table) -> Tuple[Partition, ...]:
-        """All partitions, ordered by name; locations as stored. Raises Refused above MOST_PARTITIONS and MOST_OF_PARTITIONS."""
+        """All partitions, ordered by name; locations as stored. Raises Refused above MOST_PARTITIONS and MOST_OF_PARTITIONS.
+
+        One that is renamed meanwhile may be there under both names, and is not missing: if it might be, MetastoreUnavailable is raised.
+        """
 
     def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
         """The named partitions that exist, in bulk. Raises Refused like partitions."""
@@ -518,8 +530,14 @@ class Metastore(Protocol):
         """Full names of the tables of any database one of whose places equals one of these or is inside it, or whose location contains one,
         including the table itself. That Spark's path contains one is no reason: whoever may alter a table may set it to anything.
 
-        The places of all tables are read once and cached for an hour. Raises MetastoreUnavailable if those of one database cannot be told,
-        or are more than MOST_TABLES and MOST_OF_PLACES: no table could be compared with them.
+        The places of all tables are read once and cached for an hour. One that was renamed since is there under its former name, and one
+        that was dropped, but by this client. Raises MetastoreUnavailable if those of one database cannot be told, or are more than
+        MOST_TABLES and MOST_OF_PLACES: no table could be compared with them.
+        """
+
+    def read_places_again(self, gone: str) -> None:
+        """Read the places of all tables and databases again: a table of this full name is in the cache, but not there any more. Raises
+        MetastoreUnavailable if that was done so lately that a command would do little else.
         """
 
     def table_locations(self) -> Mapping[str, str]:

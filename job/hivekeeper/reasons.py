@@ -588,7 +588,8 @@ class Code(Coded):
     UNKNOWN_FILES = (
         Topic.COMMAND,
         Exit.INVESTIGATE,
-        "an interrupted run holds files or directories that its plan does not explain",
+        "an interrupted run holds files or directories that its plan does not explain, or nothing shows that a run has made the control "
+        "directory",
         _INVESTIGATE,
     )
     CHANGED_IN_OUTAGE = (

@@ -24,7 +24,17 @@ from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.errors import Refused
 from hivekeeper.model import FileRights, Guard, Snapshot, StageBatch, StageOutput, StageUnit, Ties
-from hivekeeper.ports import FilesUnavailable, ForeignTrash, LockHeld, NoPermission, NoSpace, SourceMissing, SourceReplaced, TargetExists
+from hivekeeper.ports import (
+    FilesError,
+    FilesUnavailable,
+    ForeignTrash,
+    LockHeld,
+    NoPermission,
+    NoSpace,
+    SourceMissing,
+    SourceReplaced,
+    TargetExists,
+)
 from hivekeeper.reasons import Code
 from hivekeeper.steps.observe import qualify_table
 from support.builders import a_table
@@ -801,8 +811,8 @@ def test_in_a_directory_whose_lock_is_held_all_is_seen_made_and_renamed_where_th
     writer.rename_into(files_world.path("other"), top)
     seen = look(files_world, f"{top}/d")
     assert (seen.entries, [entry.path for entry in seen.entries]) == (listed, [f"{top}/d/f"])
-    assert names_in(look(files_world, top)) == ["_lock", "d", "empty"]
-    assert names_in(files.look_hidden([top])[top]) == ["_lock"]
+    assert names_in(look(files_world, top)) == [names.SEAL, "_lock", "d", "empty"]
+    assert names_in(files.look_hidden([top])[top]) == [names.SEAL, "_lock"]
     assert (files.stat(f"{top}/d/f"), files.stat(f"{top}/d/theirs")) == (listed[0], None)
     assert dict(files.read_texts(listed)) == {f"{top}/d/f": "ours"}
     assert ("".join(files.read_pieces(listed[0])), b"".join(files.read_bytes(listed[0]))) == ("ours", b"ours")
@@ -832,7 +842,7 @@ def test_in_a_directory_whose_lock_is_held_all_is_seen_made_and_renamed_where_th
     files.rename_exact(top, files_world.path("theirs"))
     lock.release()
     assert texts_below(files_world, files_world.path("theirs")) == before
-    assert names_in(look(files_world, aside)) == ["_lock", "d", "new"]
+    assert names_in(look(files_world, aside)) == [names.SEAL, "_lock", "d", "new"]
     assert sorted(texts_below(files_world, f"{aside}/new").values(), key=len)[:2] == ["ou", "ours"]
 
 
@@ -1238,6 +1248,25 @@ def test_a_lock_makes_its_directory_and_none_around_it(files_world):
     assert made.mode == 0o700
     # It may be there already, of an earlier run.
     files_world.files.hold(f"{table}/c/lock", "us").release()
+    assert names_in(look(files_world, table)) == ["c"]
+
+
+def test_a_directory_that_a_lock_makes_has_the_seal_and_one_that_is_there_gets_none(files_world):
+    files, there = files_world.files, files_world.path("there")
+    files.make_directory(there)
+    files.hold(f"{there}/lock", "us").release()
+    assert names_in(look(files_world, there)) == ["lock"]
+    made = files_world.path("made, with a name of its own")
+    files.hold(f"{made}/lock", "us").release()
+    seal = look(files_world, made).entries[0]
+    assert (seal.name, seal.is_dir, seal.length, seal.mode, seal.owner) == (names.SEAL, False, 0, 0o600, files.user_at(seal.path))
+
+
+def test_a_file_at_the_place_of_the_directory_of_a_lock_stays(files_world):
+    files_world.writer.add(files_world.path("c"), "theirs")
+    with pytest.raises(FilesError):
+        files_world.files.hold(files_world.path("c", "lock"), "us")
+    assert names_in(look(files_world, files_world.root)) == ["c"]
 
 
 def test_a_held_lock_is_refused_to_others_and_to_its_own_holder(files_world):

@@ -12,7 +12,7 @@ import time
 import tracemalloc
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -85,6 +85,12 @@ class FakeWorld:
 
     def rename_table(self, table: Table, new: str) -> None:
         list(self.hive.rename_table(table.full_name, f"{self.database}.{new}"))
+
+    def let_act(self, act: Callable[[], object], before: str) -> None:
+        """Let somebody act just before each request of a certain method of Hive's client."""
+        is_second = itertools.cycle([False, True])
+        # Definitions of tables are each second request, after names.
+        self.metastore.before_request = lambda _: (before == "getPartitionsByNames" or next(is_second)) and act()
 
     def drop_with_files(self, table: Table, name: str) -> None:
         list(self.hive.drop_partition(table.full_name, name))
@@ -189,6 +195,9 @@ class RealWorld:
         stored = self._stored(table, "")
         stored.setTableName(new)
         self.client.alter_table(table.database, table.name, stored)
+
+    def let_act(self, act: Callable[[], object], before: str) -> None:
+        let_fail(self, lambda *_: bool(act() and False), before)
 
     def drop_with_files(self, table: Table, name: str) -> None:
         self.client.dropPartition(table.database, table.name, name, True)
@@ -640,6 +649,33 @@ def test_of_databases_with_more_together_than_there_is_memory_for_the_largest_is
 
 
 @local_only
+def test_a_partition_whose_name_another_one_gets_while_many_are_read_is_not_missing(real):
+    """Above a hundred there are several requests, between which an hour may pass: as many come as were named."""
+    table, java = real.add_table("events"), real.gateway.jvm.java.util
+    add_partitions(real, table, ["000", "a"])
+    stored = real._stored(table, "dt=000")
+
+    def with_value(value: str, location: str) -> Any:
+        one = stored.deepCopy()
+        one.setValues(java.ArrayList([value]))
+        one.getSd().setLocation(location)
+        return one
+
+    real.client.add_partitions(java.ArrayList([with_value(f"{number:03}", f"{table.location}/{number}") for number in range(1, 110)]))
+    batches = [0]
+
+    def act() -> None:
+        batches[0] += 1
+        # The one with `a` comes in the second batch.
+        if batches[0] == 2:
+            real.rename_partition(table, "dt=a", "dt=b")
+            real.client.add_partition(with_value("a", f"{table.location}/another"))
+
+    real.let_act(act, "getPartitionsByNames")
+    assert {f"{table.location}/another", f"{table.location}/dt=a"} <= set(places_of(real, table))
+
+
+@local_only
 def test_the_names_of_all_databases_are_not_asked_for_each_database(real):
     """Those of ten thousand databases are half a megabyte, ten thousand times."""
     empty = real.add_database()
@@ -748,6 +784,49 @@ def test_partitions_of_a_dropped_table_are_an_error_not_an_empty_answer(world):
     for ask in (lambda: world.metastore.partitions(table), lambda: world.metastore.partitions_named(table, ["dt=a"])):
         with pytest.raises(MetastoreUnavailable):
             ask()
+
+
+def places_of(world: Any, table: Table) -> List[str]:
+    return [partition.location for partition in world.metastore.partitions(table)]
+
+
+def test_a_partition_that_is_renamed_while_all_are_read_is_not_missing(world):
+    """Their names are told first."""
+    table, waiting = world.add_table("events"), [("dt=a", "dt=c"), ("dt=d", "dt=a")]
+    for value in ("a", "b", "d"):
+        world.metastore.add_partition(table, partition_of(table, value, location=f"{world.root}/at/{value}"))
+    world.let_act(lambda: waiting and world.rename_partition(table, *waiting.pop(0)), "getPartitionsByNames")
+    found = places_of(world, table)
+    assert {f"{world.root}/at/{value}" for value in ("a", "b", "d")} <= set(found)
+    assert not waiting
+
+
+def test_partitions_that_are_renamed_each_time_that_all_are_read_are_an_error(world):
+    table, number = world.add_table("events"), itertools.count()
+    world.metastore.add_partition(table, partition_of(table, "0", location=f"{world.root}/at"))
+
+    def rename() -> None:
+        old = next(number)
+        world.rename_partition(table, f"dt={old}", f"dt={old + 1}")
+
+    world.let_act(rename, "getPartitionsByNames")
+    with pytest.raises(MetastoreUnavailable, match="renamed each") as raised:
+        world.metastore.partitions(table)
+    # Nobody takes it for a table that is closed, and so is not looked at.
+    assert not isinstance(raised.value, MetastoreRefused)
+
+
+def test_partitions_that_are_dropped_or_added_while_all_are_read_are_no_error(world):
+    table, other, values = world.add_table("events"), world.another_client(), [str(number) for number in range(100)]
+    add_partitions(world, table, ["a", "b"])
+
+    def act() -> None:
+        if len(values) == 100:
+            world.drop_partition(table, "dt=a")
+        other.add_partition(table, partition_of(table, values.pop()))
+
+    world.let_act(act, "getPartitionsByNames")
+    assert f"{table.location}/dt=b" in places_of(world, table)
 
 
 # ---- sizes
@@ -1322,6 +1401,47 @@ def test_the_directories_of_databases_are_told_in_their_one_spelling(world):
     homes = world.metastore.database_locations()
     assert homes[world.database] == world.root
     assert set(homes) <= set(world.metastore.databases())
+
+
+def test_a_table_that_is_renamed_while_the_places_of_all_are_read_is_known(world):
+    """Before its definition, after its name."""
+    table, waiting = world.add_table("events"), ["renamed"]
+    world.let_act(lambda: waiting and world.rename_table(table, waiting.pop()), "getTableObjectsByName")
+    (found,) = world.metastore.locations_below([table.location]).values()
+    assert not waiting
+    assert found == (f"{world.database}.renamed",)
+
+
+def test_a_table_that_was_renamed_since_is_known_once_places_are_read_again(world):
+    table = world.add_table("events")
+    assert world.metastore.locations_below([table.location])[table.location] == (table.full_name,)
+    world.rename_table(table, "renamed")
+    assert world.metastore.locations_below([table.location])[table.location] == (table.full_name,)
+    world.metastore.read_places_again(table.full_name)
+    assert world.metastore.locations_below([table.location])[table.location] == (f"{world.database}.renamed",)
+
+
+def test_places_are_not_read_again_all_the_time(world, monkeypatch):
+    table = world.add_table("events")
+    # As if that took long.
+    monkeypatch.setattr(metastore_module, "KEEP_READ_AGAIN", 10**6)
+    monkeypatch.setattr(world.metastore, "keeps_read_again_ms", 10**6, raising=False)
+    world.metastore.read_places_again(table.full_name)
+    with pytest.raises(MetastoreUnavailable, match=f"{table.full_name}, .* under another name") as raised:
+        world.metastore.read_places_again(table.full_name)
+    assert not isinstance(raised.value, MetastoreRefused)
+    assert world.metastore.locations_below([table.location])[table.location] == (table.full_name,)
+
+
+def test_a_backup_table_that_was_dropped_by_this_client_is_not_known_any_more(world):
+    table = world.add_table("events")
+    make_backup(world, table, {})
+    asked = [table.location, place(world, 0)]
+    before = {name for found in world.metastore.locations_below(asked).values() for name in found}
+    assert before == {table.full_name, backup_of(world)}
+    assert world.metastore.drop_backup_table(backup_of(world), MARKS)
+    after = {name for found in world.metastore.locations_below(asked).values() for name in found}
+    assert after == {table.full_name}
 
 
 # ---- the fake only

@@ -25,6 +25,7 @@ import org.apache.hadoop.hdfs.DistributedFileSystem;
 
 public class Exchanging extends DistributedFileSystem {
   private static int done;
+  private static boolean wasClosed;
 
   private Path made() {
     return new Path(getConf().get("tested.made"));
@@ -55,6 +56,7 @@ public class Exchanging extends DistributedFileSystem {
     if (path.toUri().getPath().startsWith("/.reserved/.inodes/")) {
       super.rename(made(), closed);
       super.setPermission(closed, new FsPermission((short) 0));
+      wasClosed = true;
       try {
         return super.getFileStatus(path);
       } finally {
@@ -64,7 +66,7 @@ public class Exchanging extends DistributedFileSystem {
     }
     FileStatus found = super.getFileStatus(path);
     Path theirs = new Path(made().getParent(), "theirs");
-    if (path.toUri().getPath().equals(made().toUri().getPath()) && super.exists(theirs)) {
+    if (wasClosed && path.toUri().getPath().equals(made().toUri().getPath()) && super.exists(theirs)) {
       super.rename(made(), new Path(made().getParent(), "aside"));
       super.rename(theirs, made());
     }

@@ -60,7 +60,7 @@ def require_clean(desk: Desk, rows: Counter) -> None:
     assert desk.world.rows_of(desk.table) == rows
     assert desk.run_directories() == []
     left = {names.base(path) for path in desk.world.files.contents(desk.control.top) if "/log/" not in path}
-    assert left <= {"_lock"}
+    assert left <= {names.SEAL, "_lock"}
     assert list(desk.world.catalog.tables) == [desk.table]
 
 

@@ -210,7 +210,7 @@ class Life(RuleBasedStateMachine):
         assert list(self.world.tables()) == [self.desk.table]
         control = self.desk.control
         left = [file.path for file in tree(self.world.files, control.top) if not file.is_dir]
-        assert [path for path in left if names.parent(path) != control.log and path != control.lock] == []
+        assert [path for path in left if names.parent(path) != control.log and path not in (control.lock, control.seal)] == []
 
 
 def file_of(row: str) -> str:

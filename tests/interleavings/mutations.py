@@ -25,7 +25,7 @@ class Mutation:
 
 
 LOOK = "why = look_at_leaving(self.run, self.unit, checked, left)"
-LOOK_OF_RECOVERY = "why = manifests.judge(exchange.unit.manifest, picture.departed).why"
+LOOK_OF_RECOVERY = "or manifests.judge(exchange.unit.manifest, picture.departed).why"
 OBJECTION = "why = checked.why or exchange.object_to(checked.incoming)"
 MACHINE, DIRECTORIES, JOINS = "steps/exchange.py", "steps/directory_exchange.py", "steps/concat_exchange.py"
 
@@ -33,7 +33,7 @@ MUTATIONS = {
     "the look after the first rename": Mutation(DIRECTORIES, LOOK, 'why = ""', "append slowly"),
     "the check before it": Mutation(MACHINE, OBJECTION, "why = exchange.object_to(checked.incoming)", "overwrite files"),
     "carrying over": Mutation(
-        DIRECTORIES, "carried = arrivals.move_late(self.run, self.unit, entries, expected)", "carried = CarriedOver()", "append"
+        DIRECTORIES, "carried = arrivals.move_late(self.run, self.unit, seen, expected)", "carried = CarriedOver()", "append"
     ),
     "looking for late files among those that were checked": Mutation(
         DIRECTORIES, "nothing_late=self._is_long_settled(checked)", "nothing_late=True", "append"
@@ -43,18 +43,18 @@ MUTATIONS = {
     ),
     "merging before a put-back": Mutation(
         DIRECTORIES,
-        "                    arrivals.merge_recreated(self.run, self.unit, source)\n",
+        "                    arrivals.merge_recreated(self.run, self.unit, source, is_sure=is_sure)\n",
         "                    pass\n",
         "append, overwrite files",
     ),
     "merging before the put-back of a recovery": Mutation(
         DIRECTORIES,
-        "            arrivals.merge_recreated(self.run, self.unit, self.left)\n",
+        "            arrivals.merge_recreated(self.run, self.unit, self.left, is_sure=is_sure)\n",
         "            pass\n",
         "append, overwrite files",
         most=1,
     ),
-    "the look of the recovery": Mutation(MACHINE, LOOK_OF_RECOVERY, 'why = ""', "append slowly", most=1),
+    "the look of the recovery": Mutation(MACHINE, LOOK_OF_RECOVERY, "", "append slowly", most=1),
     "putting back what has no room": Mutation(MACHINE, "(move is Move.DECIDE and is_full) or ", "", "full"),
     "the rollback's putting back": Mutation(MACHINE, "(move is Move.DECIDE and is_full) or ", "", "rollback, full"),
     "asking whether a run was taken over where ready is not as proved": Mutation(

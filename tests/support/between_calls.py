@@ -15,7 +15,7 @@ READS = [
     *("exposed", "way_to", "ties"),
 ]
 OF_EACH = ["look", "look_hidden_directories", "attributes", "file_rights"]
-OF_METASTORE = ["tables", "partitions", "partitions_named", "locations_below", "table_locations", "table_places"]
+OF_METASTORE = ["tables", "partitions", "partitions_named", "locations_below", "read_places_again", "table_locations", "table_places"]
 
 
 def report_calls(world: World, tell: Callable[[str], None]) -> None:
@@ -26,6 +26,7 @@ def report_calls(world: World, tell: Callable[[str], None]) -> None:
         setattr(files, method, _reported(getattr(files, method), method, tell))
     for method in OF_EACH:
         setattr(files, method, _one_by_one(getattr(files, method), method, tell))
+    world.metastore.before_request = tell
     for method in OF_METASTORE:
         setattr(world.metastore, method, _reported(getattr(world.metastore, method), method, tell))
 

@@ -33,6 +33,7 @@ ROW_FILES = ("write",)
 # Below `.hivekeeper`: a run's directory and its contents.
 OF_RUN = re.compile(rf"/{re.escape(names.CONTROL)}[^/]*/runs/(?P<run>[^/]+)(?:/(?P<rest>.+))?")
 OF_CONTROL = re.compile(rf"/{re.escape(names.CONTROL)}[^/]*/(?P<rest>[^/]+)(?:/(?P<file>[^/]+))?")
+FILES_OF_CONTROL = {names.LOCK: "lock", names.SEAL: "seal"}
 IN_STATE = re.compile(rf"(?P<state>\w+)/(?:u\d+(?:\.\d+)?|b\d+/{names.UNIT_COLUMN}=\d+)(?P<file>/.+)?")
 
 
@@ -70,7 +71,7 @@ def name_place(path: str, root: str) -> str:
         if names.checkpoint_version(file) is not None:
             return "log checkpoint"
         is_entry = names.log_version(file) is not None
-        return "log" if is_entry else f"{of_control['rest']} directory" if of_control["rest"] != "_lock" else "lock"
+        return "log" if is_entry else FILES_OF_CONTROL.get(of_control["rest"], f"{of_control['rest']} directory")
     below = path[len(root) :].strip("/") if names.join(path, "").startswith(names.join(root, "")) else ""
     return "live" if all("=" in part for part in below.split("/") if part) else "live/FILE"
 

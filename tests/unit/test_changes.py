@@ -28,6 +28,7 @@ CHANGE_NOTHING = {
             "partitions",
             "partitions_named",
             "locations_below",
+            "read_places_again",
             "database_locations",
             "table_locations",
             "table_places",

@@ -25,6 +25,7 @@ CASES = [
     ("o.a.s.SparkFileNotFoundException", "File file:/t/a b/c.orc does not exist\nIt is possible", "a file is gone: file:/t/a b/c.orc"),
     ("java.io.IOException", "No space left on device", "there is no space left"),
     ("o.a.h.hdfs.protocol.DSQuotaExceededException", "The DiskSpace quota of /t is exceeded", "a quota of the directory is used up"),
+    ("o.a.h.hdfs.protocol.FSLimitException$MaxDirectoryItemsExceededException", "The directory item limit of /t", "as many entries"),
     ("java.lang.RuntimeException", "rows of an unknown file: file:///t/x", "rows of an unknown file: file:///t/x"),
     ("java.lang.OutOfMemoryError", "Java heap space", "ran out of memory"),
     ("java.io.IOException", "could not read page\nsecond line", "could not read page"),
@@ -126,6 +127,11 @@ OF_PATHS = {
     "missing": ("java.io.FileNotFoundException", "File does not exist: /user/mallory/{}", SourceMissing),
     "there": ("org.apache.hadoop.fs.FileAlreadyExistsException", "rename destination /user/mallory/{} already exists", TargetExists),
     "full": ("org.apache.hadoop.hdfs.protocol.NSQuotaExceededException", "The NameSpace quota of /user/mallory/{} is exceeded", NoSpace),
+    "crowded": (
+        "org.apache.hadoop.hdfs.protocol.FSLimitException$MaxDirectoryItemsExceededException",
+        "The directory item limit of /user/mallory/{} is exceeded: limit=1048576 items=1048576",
+        NoSpace,
+    ),
 }
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import pwd
 import re
+import secrets
 import sys
 import time
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ from hivekeeper.model import (
     Snapshot,
     Ties,
 )
+from hivekeeper.names import ControlPaths
 from hivekeeper.ports import ALL, ANY_LENGTH, NO_IDS, FilesError, Lock, LockHeld, local_table
 from hivekeeper.reasons import Code
 
@@ -268,7 +270,8 @@ class HadoopFiles:
         """
         scheme, directory = self._lockable_scheme(path), names.parent(path)
         # Not the one around it, which may be away for a moment: who renames another one to its place would find it there.
-        self._ask_named(self._directories.makeInside, directory)
+        new = ControlPaths(directory).new(secrets.token_hex(16))
+        self._ask_named(self._directories.makeSealed, directory, names.base(names.parent(new)), names.base(new), names.SEAL)
         line = " ".join(holder.split())
         if scheme == "file":
             return _LocalLock(_local(self.qualify(path)), line)

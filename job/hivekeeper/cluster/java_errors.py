@@ -129,6 +129,8 @@ _OF_FILES: Dict[str, Type[FilesError]] = {
     "NSQuotaExceededException": NoSpace,
     "DSQuotaExceededException": NoSpace,
     "QuotaByStorageTypeExceededException": NoSpace,
+    # A directory has as many entries as the NameNode allows.
+    "MaxDirectoryItemsExceededException": NoSpace,
 }
 # Another client has the file open, or the lease of a dead client is being recovered.
 BEING_RECOVERED = "RecoveryInProgressException"
@@ -179,6 +181,8 @@ _NO_METASTORE = frozenset(
         "GSSException",
     ]
 )
+# Of our own reader, at each try.
+_PARTITIONS_CHANGE = "PartitionsChange"
 # The answer of a Thrift server whose own code threw: not a version mismatch.
 _FAILED_INSIDE = "Internal error processing"
 # Hive's client puts the failure of all its tries into the text of one exception.
@@ -191,6 +195,8 @@ _REFUSED_PACKAGES = ("org.apache.hadoop.hive.", "org.apache.thrift.", "org.apach
 def metastore_error(causes: Sequence[Cause]) -> Optional[MetastoreUnavailable]:
     """The metastore error for a Java exception; None if it is not about the metastore."""
     message = first_line(causes)
+    if any(cause.short_name == _PARTITIONS_CHANGE for cause in causes):
+        return MetastoreUnavailable(message)
     if any(cause.message.startswith(_FAILED_INSIDE) for cause in causes):
         return MetastoreUnavailable(f"the metastore failed at a request, its own log says why ({message})")
     if any(cause.short_name == "TApplicationException" for cause in causes):
@@ -223,6 +229,7 @@ _OF_JOBS = (
     ),
     *((pattern, "a file is gone: {0}") for pattern in _GONE),
     (r"DSQuotaExceededException|NSQuotaExceededException|QuotaExceededException", "a quota of the directory is used up"),
+    (r"MaxDirectoryItemsExceededException", "a directory has as many entries as the NameNode allows: {first}"),
     (r"No space left on device|could only be written to 0 of|DiskOutOfSpaceException", "there is no space left"),
     (_LOST, "executors were lost: {first}"),
     (r"OutOfMemoryError", "the driver or an executor ran out of memory"),

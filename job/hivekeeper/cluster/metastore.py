@@ -12,7 +12,7 @@ import re
 import time
 from bisect import bisect_left
 from contextlib import contextmanager, suppress
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, ports, quoting
 from hivekeeper.cluster.gateway import Gateway
@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 # How long the locations of all tables and databases are cached. Each run reads a table's own location again, so a table that shares a
 # directory is found; only tables and databases created since the cache was filled are missed.
 KEEP_ROOTS_S = 3600.0
+# Once they were read again for a table that is gone, that is not done for so many times as long as it took: a tenant may rename tables all
+# the time.
+KEEP_READ_AGAIN = 10
 # How long it is not asked again where the metastore answers, and does not tell them: each of a thousand tables would wait for that.
 KEEP_REFUSAL_S = 60.0
 
@@ -47,6 +50,10 @@ class HiveMetastore:
         self._roots: Optional[Roots] = None
         self._homes: Mapping[str, str] = {}
         self._read_at = 0.0
+        # When they may be read again before that.
+        self._again_at = 0.0
+        # The tables of these names that this client has dropped since.
+        self._dropped: Set[str] = set()
         # Why the places of all tables are not known, and when that was told.
         self._refused = "", 0.0
         try:
@@ -138,7 +145,10 @@ class HiveMetastore:
         _ask(self._backups.trim, *_split(name), json.dumps(dict(parameters)), json.dumps(list(partitions)))
 
     def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
-        return bool(_ask(self._backups.drop, *_split(name), json.dumps(dict(parameters))))
+        is_dropped = bool(_ask(self._backups.drop, *_split(name), json.dumps(dict(parameters))))
+        if is_dropped:
+            self._dropped.add(name.lower())
+        return is_dropped
 
     def make_database(self, name: str, comment: str) -> None:
         _ask(self._catalogue.makeDatabase, name, comment)
@@ -168,7 +178,15 @@ class HiveMetastore:
     def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
         qualified = json.loads(_ask(self._reader.qualified, json.dumps(list(locations))))
         roots = self._read_roots()
-        return {location: tuple(sorted(set(roots.touching(path)))) for location, path in zip(locations, qualified)}
+        return {location: tuple(sorted(set(roots.touching(path)) - self._dropped)) for location, path in zip(locations, qualified)}
+
+    def read_places_again(self, gone: str) -> None:
+        began = time.monotonic()
+        if began < self._again_at:
+            raise ports.renamed_meanwhile(gone)
+        self._roots = None
+        self._read_roots()
+        self._again_at = self._read_at + KEEP_READ_AGAIN * (self._read_at - began)
 
     def table_locations(self) -> Mapping[str, str]:
         return self._read_roots().locations
@@ -187,23 +205,26 @@ class HiveMetastore:
         if self._roots is None or time.monotonic() - self._read_at > KEEP_ROOTS_S:
             # Not beside what is read.
             self._roots = None
-            databases = self.databases()
-            locations: Dict[str, str] = {}
-            places: Dict[str, Tuple[str, ...]] = {}
-            characters, of_all = {}, 0
-            for database in databases:
-                found = self._read_locations(database)
-                characters[database] = _count_characters(found, database)
-                of_all += characters[database]
-                if of_all > ports.MOST_OF_ALL_PLACES:
-                    raise self._refuse_all(max(characters, key=lambda name: characters[name]))
-                of_location, paths = _told(found, f"{database}."), found["paths"]
-                locations.update({f"{database}.{table}": location for table, location in of_location.items()})
-                places.update({f"{database}.{table}": _places(table, of_location, paths) for table in {**of_location, **paths}})
-            homes = _told(json.loads(_ask(self._reader.databaseLocations, json.dumps(databases))))
+            places = self._read_places()
+            homes = _told(json.loads(_ask(self._reader.databaseLocations, json.dumps(self.databases()))))
             # All or nothing: where nothing is known of databases, a table may lie in the directory of any.
-            self._roots, self._homes, self._read_at = Roots(locations, places), homes, time.monotonic()
+            self._roots, self._homes, self._read_at = Roots(places.locations, places.of), homes, time.monotonic()
+            self._dropped.clear()
         return self._roots
+
+    def _read_places(self) -> _Places:
+        """Of all tables. One that is renamed after the names of its database were told, and before its definition, or from a database that
+        is read late to one that was read early, has no place so far: so the names are asked for again.
+        """
+        places = _Places()
+        for database in self.databases():
+            self._read_locations(places, database)
+        for database in self.databases():
+            named = self._of_database(database, self._reader.namesLeft)
+            left = [name for name in named if not places.is_told(f"{database}.{name}")]
+            if left:
+                self._read_locations(places, database, left)
+        return places
 
     def _refuse_all(self, largest: str) -> MetastoreUnavailable:
         """There is no memory for the places of all tables. One database may have most of them, and is not the last one that was read."""
@@ -214,12 +235,19 @@ class HiveMetastore:
         self._refused = why, time.monotonic()
         return MetastoreUnavailable(why)
 
-    def _read_locations(self, database: str) -> Any:
-        """Raises MetastoreUnavailable if the metastore answers, and tells nothing of this database: any other's directory may hold its
-        tables.
+    def _read_locations(self, places: _Places, database: str, among: Optional[Sequence[str]] = None) -> None:
+        """Add the places of these tables of a database, None for all."""
+        wanted = None if among is None else json.dumps(among)
+        places.add(database, self._of_database(database, self._reader.locations, wanted, names.MOST_PATH, ports.MOST_OF_PLACES))
+        if places.of_all > ports.MOST_OF_ALL_PLACES:
+            raise self._refuse_all(max(places.characters, key=lambda name: places.characters[name]))
+
+    def _of_database(self, database: str, method: Callable[..., Any], *arguments: Any) -> Any:
+        """What is told of a database's tables. Raises MetastoreUnavailable if the metastore answers, and does not tell it: any other's
+        directory may hold its tables.
         """
         try:
-            return json.loads(_ask(self._reader.locations, database, names.MOST_PATH, ports.MOST_TABLES, ports.MOST_OF_PLACES))
+            return json.loads(_ask(method, database, *arguments, ports.MOST_TABLES))
         except MetastoreRefused as error:
             why = (
                 f"where the tables of the database {database} are is not known, and any of them may share a directory with another table: "
@@ -232,9 +260,36 @@ class HiveMetastore:
             raise MetastoreUnavailable(why) from error
 
 
+class _Places:
+    """The places of all tables, by full name, while they are read."""
+
+    def __init__(self) -> None:
+        self.locations: Dict[str, str] = {}
+        self.of: Dict[str, Tuple[str, ...]] = {}
+        self.without: Set[str] = set()
+        # How many characters were told of each database, and of all.
+        self.characters: Dict[str, int] = {}
+        self.of_all = 0
+
+    def add(self, database: str, found: Mapping[str, Any]) -> None:
+        of_location, paths = _told(found, f"{database}."), found["paths"]
+        full_names = {table: f"{database}.{table}" for table in {**of_location, **paths}}
+        self.locations.update({full_names[table]: location for table, location in of_location.items()})
+        self.of.update({full_name: _places(table, of_location, paths) for table, full_name in full_names.items()})
+        self.without.update(f"{database}.{table}" for table in (*found["others"], *found["unreadable"]))
+        characters = _count_characters(found, database)
+        self.characters[database] = self.characters.get(database, 0) + characters
+        self.of_all += characters
+
+    def is_told(self, full_name: str) -> bool:
+        """Whether a definition of a table of this name was told, perhaps one without a place, or why it cannot be."""
+        return full_name in self.of or full_name in self.without
+
+
 def _count_characters(found: Mapping[str, Any], database: str) -> int:
     """Of the full names and the places of a database's tables."""
     located = sum(len(database) + len(table) + len(location) for table, location in found["locations"].items())
+    located += sum(len(database) + len(table) for table in found["others"])
     return located + sum(len(database) + len(table) + sum(map(len, paths)) for table, paths in found["paths"].items())
 
 

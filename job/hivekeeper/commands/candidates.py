@@ -168,11 +168,14 @@ class Reader:
         try:
             files.blocks(first.path, ids={first.name: first.file_id})
             self._never = exchange_choice.has_snapshots(found[0]) if found else None
-            # A router looks for ids in one of its namespaces only. Without them a moved file is not found again, and none is cut.
-            if not files.is_anywhere(first.path, first.file_id) and files.stat(first.path) is not None:
-                self._never = exchange_choice.impossible("its file system does not find files by their ids: is it a router?")
         except NotPossible as error:
             self._never = _without_blocks(error)
+            return
+        try:
+            # Without ids a moved file is not found again, and none is cut.
+            files.is_anywhere(first.path, first.file_id)
+        except NotPossible as error:
+            self._never = exchange_choice.impossible(str(error))
 
     def _ask_about_snapshots(self, units: Sequence[UnitAnalysis], places: Places) -> None:
         """Directories of which snapshots can be made have mostly none; only then are their files free."""

@@ -142,6 +142,8 @@ def _why_not_dropped(context: Context, orphan: Orphan) -> str:
 
 
 def _finish_removal(context: Context, census: Census, _database: str, orphan: Orphan) -> TableOutcome:
+    if names.NEW.fullmatch(names.base(orphan.place)):
+        return _remove_unborn(context, orphan)
     removed, control = ControlPaths(orphan.place), ControlPaths.of_removed(orphan.place)
     assert control is not None
     cluster = confine(context.cluster, Jail.of_records(orphan.table, removed.top, control.top))
@@ -156,6 +158,15 @@ def _finish_removal(context: Context, census: Census, _database: str, orphan: Or
     if removal.finish_removal(cluster, subject, aside):
         return _outcome(replace(orphan, state=OrphanState.REMOVED, why="its removal is finished", next=""))
     return _outcome(replace(orphan, why=f"it holds more than records, and is at {control.top} again", next=f"look at {control.top}"))
+
+
+def _remove_unborn(context: Context, orphan: Orphan) -> TableOutcome:
+    if context.dry_run:
+        return _outcome(replace(orphan, state=OrphanState.PLANNED))
+    cluster = confine(context.cluster, Jail.of_records(orphan.table, orphan.place))
+    if not removal.remove_unborn(cluster.files, orphan.place):
+        return _outcome(_stays(orphan, "it holds more than a control directory that was being made"))
+    return _outcome(replace(orphan, state=OrphanState.REMOVED, why="no run is making it any more", next=""))
 
 
 def _why_of_other(census: Census, control: ControlPaths, history: Optional[History]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Collection, List, Optional, Sequence, Tuple
 
-from hivekeeper import quoting
+from hivekeeper import names, quoting
 from hivekeeper.commands import per_table
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, require_own_place
@@ -35,7 +35,7 @@ FORGET = "forget"
 
 def forget(context: Context) -> CommandResult:
     """Remove what Hivekeeper keeps of each selected table."""
-    return per_table.run_on_tables(context, FORGET, partial(_forget_table, removal.Removed(context.cluster.files), Census(context.cluster)))
+    return per_table.run_on_tables(context, FORGET, partial(_forget_table, removal.Removed(context.cluster), Census(context.cluster)))
 
 
 def _forget_table(removed: removal.Removed, census: Census, context: Context, table: Table) -> TableOutcome:
@@ -81,6 +81,9 @@ def _set_aside(context: Context, census: Census, table: Table, control: ControlP
 
 def _finish(cluster: Cluster, census: Census, table: Table, leftovers: List[ControlPaths]) -> None:
     for removed in leftovers:
+        if names.NEW.fullmatch(names.base(removed.top)):
+            removal.remove_unborn(cluster.files, removed.top)
+            continue
         ownership.require_own_records(cluster, table, removed, cluster.trusted_owners)
         aside = removal.read_aside(cluster, removed)
         if aside.history is not None:

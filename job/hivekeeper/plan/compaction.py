@@ -386,8 +386,11 @@ def _format(table: Table) -> str:
 def _plan_unit(number: UnitNumber, candidate: Candidate) -> PlannedUnit:
     snapshot = candidate.analysis.snapshot
     manifest = tuple(ManifestFile.of(entry) for entry in snapshot.entries)
-    markers = () if candidate.join else listings.marker_files(snapshot)
-    return PlannedUnit(number, candidate.analysis.unit, manifest, markers, join=candidate.join)
+    unit = candidate.analysis.unit
+    if candidate.join:
+        # Its directory stays where it is; the certificate has its id.
+        return PlannedUnit(number, unit, manifest, join=candidate.join)
+    return PlannedUnit(number, unit, manifest, listings.marker_files(snapshot), directory_id=snapshot.lasting_id(unit.live))
 
 
 def refuse_compression(table: Table, settings: Settings, spark_version: str) -> Optional[Reason]:

@@ -24,7 +24,7 @@ class OrphanKind(Coded):
     """A kind of leftover, and its meaning."""
 
     RECORDS = "a control directory that belongs to no table, with the backups in it"
-    REMOVED = "a control directory whose removal by `cleanup --orphans` or `forget` was interrupted"
+    REMOVED = "a control directory whose removal by `cleanup --orphans` or `forget`, or whose making, was interrupted"
     BACKUP_TABLE = "a backup table of a table that is gone"
     BACKUP = "a backup that the log knows and that is not at its place"
     RUN = "a run without an entry in the log: it is at work, or was interrupted"

@@ -53,22 +53,27 @@ def _is_record(control: ControlPaths, path: str) -> bool:
         return names.RUN_DIRECTORY.fullmatch(below[1]) is not None
     if below[0] == "log" and len(below) > 1:
         return len(below) == 2 and names.log_version(below[1]) is not None
-    return below[0] in ("", names.LOCK, "log", "runs") or below == [names.base(control.mark)]
+    return below[0] in ("", names.LOCK, "log", "runs") or below in ([names.base(control.mark)], [names.SEAL])
 
 
 def find_strangers(control: ControlPaths, entries: Iterable[FileInfo]) -> List[str]:
     """What no run puts into a control directory. A doctor may have been killed."""
-    known = {control.log: True, control.runs: True, control.lock: False, control.mark: False, control.new_mark: False}
+    files = (control.seal, control.lock, control.mark, control.new_mark)
+    known = {control.log: True, control.runs: True, **dict.fromkeys(files, False)}
     trial = names.trial_directory("")
     return [entry.path for entry in entries if known.get(entry.path) is not entry.is_dir and not entry.name.startswith(trial)]
 
 
 def is_own(control: ControlPaths, entry: FileInfo) -> bool:
-    """Whether something in the directories of log and runs has a name that only Hivekeeper gives."""
+    """Whether something in a control directory, or in its directories of log and runs, has a name that only Hivekeeper gives. The lock's
+    proves nothing: who takes it makes it.
+    """
+    if entry.path == control.seal:
+        return not entry.is_dir
     if names.parent(entry.path) == control.runs:
         return entry.is_dir and names.RUN_DIRECTORY.fullmatch(entry.name) is not None
     is_numbered = names.log_version(entry.name) is not None or names.checkpoint_version(entry.name) is not None
-    return is_numbered and not entry.is_dir
+    return names.parent(entry.path) == control.log and is_numbered and not entry.is_dir
 
 
 def writers(one: Exposed, trusted: Collection[str]) -> List[str]:

@@ -157,6 +157,7 @@ def plan_unit(chain: Sequence[Effect], unit: Optional[Unit], around: Surrounding
     if any(effect.inside for effect in chain):
         return _plan_rejoining(chain, unit, live, around, first)
     steps: List[PlannedUnit] = []
+    directory_id = seen[unit.live].lasting_id(unit.live)
     for effect in chain:
         backup = seen[around.place_path(effect.place)]
         written, changed = manifests.find_present(effect.after, live, around.cut)
@@ -166,8 +167,9 @@ def plan_unit(chain: Sequence[Effect], unit: Optional[Unit], around: Surrounding
         # Markers belong to no run: they leave with the other files.
         newer = (*(file for file in live if manifests.is_marker(file)), *written)
         place = BackupPlace(effect.run, effect.number, effect.place)
-        steps.append(PlannedUnit(UnitNumber(first + len(steps)), unit, newer, (), place, effect.before, effect.digest))
-        live = _exchange(live, newer, effect.before)
+        number = UnitNumber(first + len(steps))
+        steps.append(PlannedUnit(number, unit, newer, (), place, effect.before, effect.digest, directory_id=directory_id))
+        live, directory_id = _exchange(live, newer, effect.before), backup.lasting_id(unit.live)
     return steps
 
 

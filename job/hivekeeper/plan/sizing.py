@@ -194,11 +194,11 @@ def control_objects(units: int, batches: int, first_run: bool) -> Tuple[int, int
 
     A run has its directory, `retired` and `ready`, a plan and one file of certificates per batch (an inode and a
     block each), and one directory per retired unit. The log entry stays, and so do the control
-    directory, lock, log and runs created by the first run.
+    directory, its seal, lock, log and runs created by the first run.
     """
     if not units:
         return 0, 0
-    kept = 2 + (4 if first_run else 0)
+    kept = 2 + (5 if first_run else 0)
     return kept + 3 + 2 + 2 * batches + units, kept
 
 
@@ -206,10 +206,10 @@ def control_names(batches: int, first_run: bool) -> int:
     """The largest number of our own files and directories at any moment of one run, without those for its units.
 
     The run, its plan, its log entry, `clock`, `backup_table`, `stage`, `ready`, `retired`; per batch a directory of the stage and a
-    file of certificates; and a committer's `_temporary/0/_temporary`. The first run creates the control directory, lock, log and
-    runs.
+    file of certificates; and a committer's `_temporary/0/_temporary`. The first run creates the control directory, its seal,
+    lock, log and runs.
     """
-    return 8 + 2 * batches + 3 + (4 if first_run else 0)
+    return 8 + 2 * batches + 3 + (5 if first_run else 0)
 
 
 def assign_bins(lengths: Sequence[int], bins: int) -> Tuple[int, ...]:

@@ -225,6 +225,11 @@ def holds(expected: Expected, entries: Iterable[FileInfo]) -> bool:
     )
 
 
+def tells(expected: Expected) -> bool:
+    """Whether these files tell the directory that must hold them from others: nothing but markers does not."""
+    return any(length or not names.is_hidden(name) for name, (length, _) in expected.items())
+
+
 def _is_expected(found: Optional[Tuple[int, int]], length: int, file_id: int) -> bool:
     return found is not None and found[0] == length and file_id in (0, found[1])
 

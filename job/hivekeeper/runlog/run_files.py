@@ -13,9 +13,9 @@ from itertools import repeat
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
-from hivekeeper.model import Column, Digest, Partition, Storage, Table, Unit
+from hivekeeper.model import Column, Digest, FileInfo, Partition, Storage, Table, Unit
 from hivekeeper.names import RunId, UnitNumber
-from hivekeeper.runlog import strict
+from hivekeeper.runlog import manifests, strict
 from hivekeeper.runlog.joins import (
     Inside,
     Join,
@@ -31,8 +31,8 @@ from hivekeeper.runlog.joins import (
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.strict import HIGHEST, LOWEST, NewerRecord, Node, file_name_from
 
-# With units that are joined, or about old files inside others; a plan without any has version 1.
-PLAN_VERSION = 2
+# A plan has the lowest version that can hold it: 2 with units that are joined, or about old files inside others, 3 with ids of directories.
+PLAN_VERSION = 3
 
 COMPACT_SWAP, ROLLBACK, CLEANUP, BACKUP = "compact-swap", "rollback", "cleanup", "backup"
 PIN, UNPIN, VERIFY = "pin", "unpin", "verify"
@@ -65,7 +65,8 @@ class PlannedUnit:
     rollback restores or a cleanup discards. `expected` are the files that live must hold afterwards: what a rollback
     restores; for a cleanup, what the newest run put there, () if live no longer belongs to this table. `digest` is the
     digest in a former run's certificate, valid for both sides of a rollback. `join`: the manifest has only some of live's files, which
-    become one; without it live is exchanged as a whole. `inside`: of a backup that lies in a file of live.
+    become one; without it live is exchanged as a whole. `inside`: of a backup that lies in a file of live. `directory_id` is that of the
+    directory that leaves live, 0 if it is not known, or none does.
     """
 
     number: UnitNumber
@@ -77,6 +78,7 @@ class PlannedUnit:
     digest: Optional[Digest] = None
     join: Optional[Join] = None
     inside: Optional[Inside] = None
+    directory_id: int = 0
 
     @property
     def name(self) -> str:
@@ -107,6 +109,16 @@ class PlannedUnit:
     def partition(self) -> Partition:
         """The partition as planned, for re-creating it if auto-discovery dropped it."""
         return Partition(self.unit.name, self.unit.values, self.unit.live, self.unit.storage, self.unit.parameters)
+
+    def knows(self, directory_id: int) -> bool:
+        """Whether that is certainly the id of the unit's directory, or certainly not: both are known."""
+        return 0 not in (self.directory_id, directory_id)
+
+    def lay_in(self, directory_id: int, entries: Iterable[FileInfo]) -> bool:
+        """Whether this is the directory that was planned for: by its id, or, where that is not known, by one of its files. Somebody may
+        have put another directory at its path, with files of the unit in it, too.
+        """
+        return self.directory_id == directory_id if self.knows(directory_id) else manifests.is_of(self.manifest, entries)
 
 
 @dataclass(frozen=True)
@@ -187,9 +199,9 @@ def absolute(path: str, root: str) -> str:
 
 def plan_pieces(plan: RunPlan, created_ms: int) -> Iterator[str]:
     """The text of plan.json, line by line: the run, then each unit. A run may have a million files."""
-    joins = any(unit.join or unit.inside for unit in plan.units)
+    version = max((_version_for(unit) for unit in plan.units), default=1)
     run = {
-        "version": PLAN_VERSION if joins else 1,
+        "version": version,
         "run": plan.run,
         "operation": plan.operation,
         "created": created_ms,
@@ -204,13 +216,23 @@ def plan_pieces(plan: RunPlan, created_ms: int) -> Iterator[str]:
         "units": len(plan.units),
     }
     yield json.dumps(run, ensure_ascii=False) + "\n"
-    yield from (unit_piece(unit, plan.table.location, joins) for unit in plan.units)
+    yield from (unit_piece(unit, plan.table.location, version) for unit in plan.units)
 
 
-def unit_piece(unit: PlannedUnit, root: str, joins: bool = True) -> str:
-    """One unit's line of plan.json; `joins`: of a plan with units that are joined, or backups inside files."""
-    known = {"join": join_to_dict(unit.join), "inside": inside_to_dict(unit.inside)} if joins else {}
-    return json.dumps({**_unit_to_dict(unit, root), **known}, ensure_ascii=False) + "\n"
+def _version_for(unit: PlannedUnit) -> int:
+    if unit.directory_id:
+        return 3
+    return 2 if unit.join or unit.inside else 1
+
+
+def unit_piece(unit: PlannedUnit, root: str, version: int = PLAN_VERSION) -> str:
+    """One unit's line of plan.json, in a plan of this version."""
+    piece = _unit_to_dict(unit, root)
+    if version > 1:
+        piece.update({"join": join_to_dict(unit.join), "inside": inside_to_dict(unit.inside)})
+    if version > 2:
+        piece["directoryId"] = unit.directory_id
+    return json.dumps(piece, ensure_ascii=False) + "\n"
 
 
 def _unit_to_dict(unit: PlannedUnit, root: str) -> Dict[str, Any]:
@@ -240,6 +262,7 @@ _HEAD_KEYS = frozenset(
     ]
 )
 _UNIT_KEYS = frozenset(["unit", "partition", "values", "live", "storage", "parameters", "markers", "files", "backup", "expected", "digest"])
+_KEYS_BY_VERSION = {1: _UNIT_KEYS, 2: _UNIT_KEYS | {"join", "inside"}, 3: _UNIT_KEYS | {"join", "inside", "directoryId"}}
 
 
 def plan_from_lines(lines: Iterable[str], root: str, where: str, run: RunId) -> RunPlan:
@@ -281,7 +304,7 @@ def _open_plan(lines: Iterator[str], root: str, where: str, run: RunId) -> Tuple
         tuple(directory_from(item) for item in head["records"].each()),
         run_key_from(head["runKey"]) if head["runKey"].value != "" else "",
     )
-    return plan, _Units(table, operation, run if version > 1 else None).read(lines, head["units"])
+    return plan, _Units(table, operation, run, version).read(lines, head["units"])
 
 
 # The parent of each unit's line, for the names of fields in messages.
@@ -289,10 +312,10 @@ _LINES = Node(None, "", None, "units")
 
 
 class _Units:
-    """Reads the units of a plan, each on a line of its own. `run` is the run whose units may be joined, None if none may."""
+    """Reads the units of a plan of this version, each on a line of its own."""
 
-    def __init__(self, table: Table, operation: str, run: Optional[RunId]) -> None:
-        self._table, self._operation, self._run = table, operation, run
+    def __init__(self, table: Table, operation: str, run: RunId, version: int) -> None:
+        self._table, self._operation, self._run, self._version = table, operation, run, version
         self._numbers: Set[int] = set()
         self._partitions: Set[str] = set()
         self._files = 0
@@ -308,9 +331,11 @@ class _Units:
         number.refuse_where(found < promised, f"only {found} units follow")
 
     def _take(self, item: Node) -> PlannedUnit:
-        unit = _unit_from(item.only(_UNIT_KEYS if self._run is None else _UNIT_KEYS | {"join", "inside"}), self._table, self._operation)
-        if self._run is not None:
+        unit = _unit_from(item.only(_KEYS_BY_VERSION[self._version]), self._table, self._operation)
+        if self._version > 1:
             unit = _with_join(unit, item, self._operation, self._run)
+        if self._version > 2:
+            unit = replace(unit, directory_id=item["directoryId"].whole())
         item["unit"].refuse_where(unit.number in self._numbers, "another unit has this number")
         # Only rollback and cleanup, whose units are backups, and joins, each of some files, may have several units of one partition.
         is_again = unit.name in self._partitions and self._operation not in OF_A_BACKUP and not unit.join

@@ -61,15 +61,22 @@ def move_file(files: Files, source: str, directory: str, name: str = "") -> str:
     )
 
 
-def move_late(run: Run, unit: PlannedUnit, entries: Sequence[FileInfo], expected: Expected) -> CarriedOver:
-    """Move complete files that the manifest does not know from a listing into live.
+def is_surely_live(run: Run, unit: PlannedUnit, expected: Expected, live: Snapshot) -> bool:
+    """Whether the unit's new files are in this directory; if they tell nothing, whether it is the one that this run has brought in."""
+    if not manifests.tells(expected) and live.file_id != run.incoming_ids.get(unit.number, 0):
+        return False
+    return manifests.holds(expected, live.entries)
+
+
+def move_late(run: Run, unit: PlannedUnit, left: Snapshot, expected: Expected) -> CarriedOver:
+    """Move complete files that the manifest does not know from the directory that has left live into live.
 
     Only while live still holds the expected files: a later overwrite has replaced these rows as well. That is looked at before each file.
     Where one look takes many calls, it serves for as many files, because anyone may have added a hundred thousand. If live has too many
     by now, the others stay where they are.
     """
     # None of another table's directory, which somebody may rename to that path, but not read.
-    late = manifests.find_late(unit.manifest, entries) if manifests.is_of(unit.manifest, entries) else ()
+    late = manifests.find_late(unit.manifest, left.entries) if unit.lay_in(left.file_id, left.entries) else ()
     moved: List[str] = []
     with _staying(run, unit, expected) as still:
         for file in late:
@@ -83,7 +90,10 @@ def would_open(run: Run, unit: PlannedUnit, left: str) -> bool:
     """Whether somebody may pass live now, and not the directory that has left it, so that what came late to that one stays there: it was
     closed since its copy was made, or since a run that is rolled back, and the directory in live could not be.
     """
-    known = run.files.attributes([left, unit.live])
+    try:
+        known = run.files.attributes([left, unit.live])
+    except NoPermission:
+        return True
     return left in known and unit.live in known and file_rights.closed_since(known[unit.live], known[left]) is not None
 
 
@@ -120,16 +130,18 @@ class StillLive:
         """One look serves for as many files as it takes calls."""
         if not self._sure_of:
             live = self._unit.live
-            present = self._run.files.look([live], self._run.most_listed([self._unit]))[live].entries
+            seen = self._run.files.look([live], self._run.most_listed([self._unit]))[live]
+            present = len(seen.entries)
             # What was moved there is listed again and again.
-            self._run.count_listed([self._unit], len(present) - self._moved)
-            if why_too_many(self._run, self._unit, len(present)) or not manifests.holds(self._expected, present):
+            self._run.count_listed([self._unit], present - self._moved)
+            is_live = is_surely_live(self._run, self._unit, self._expected, seen)
+            if why_too_many(self._run, self._unit, present) or not is_live:
                 return False
             # The listing is that of the directory wherever it is: in the trash, or below another partition's name.
             there = self._run.files.stat(live)
             if there is None or there.file_id != self._directory_id:
                 return False
-            self._sure_of = 1 + len(present) // LISTED_IN_ONE_CALL
+            self._sure_of = 1 + present // LISTED_IN_ONE_CALL
         self._sure_of -= 1
         self._moved += 1
         return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
-from typing import Collection, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import Refused
@@ -16,6 +16,7 @@ from hivekeeper.model import Partition, Storage, Table
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan.retention import NamedPlace
 from hivekeeper.ports import Cluster, MetastoreRefused, MetastoreUnavailable
+from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.run_files import is_inside, may_be_inside
 from hivekeeper.steps.observe import MOST_SERVERS, as_shown, count_servers
 
@@ -28,6 +29,8 @@ MOST_AGE_OF_TABLES_MS = 60_000
 MOST_AGE_OF_TABLES_BEFORE_MS = 3_600_000
 # Like the locations of tables (`ports.Metastore.locations_below`): reading all partitions of a metastore may take many minutes.
 MOST_AGE_OF_PARTITIONS_MS = 3_600_000
+# So often the partitions of tables that are renamed meanwhile are asked for.
+MOST_ROUNDS = 5
 # Stands for those of a database that may not be read, in messages: Hive 4 lets anybody call a table so.
 ALL_TABLES = "*"
 _MARKS = (names.BACKUP_OF, names.BACKUP_NAME, names.SPARK_PROVIDER)
@@ -78,6 +81,16 @@ class _ByPlace:
 
 
 @dataclass
+class _Answers:
+    """What the metastore has told of the partitions of tables. One that is not there under its name has no answer."""
+
+    inside: List[PartitionInside] = field(default_factory=list)
+    # By their ids (`table_id`) the tables whose partitions were read, or are too many; and those of which they are refused, or that fail.
+    read: Set[str] = field(default_factory=set)
+    refused: Dict[str, Tuple[Table, MetastoreUnavailable]] = field(default_factory=dict)
+
+
+@dataclass
 class Census:
     """What the metastore had when it was last asked; it is asked again when that is too long ago."""
 
@@ -92,7 +105,8 @@ class Census:
     _closed: Sequence[str] = ()
     _partitions: _ByPlace = field(default_factory=lambda: _ByPlace(()))
     _partitions_ms: Optional[float] = None
-    # Tables that are, or whose partitions are, more than can be read, or refused; and those whose partitions let each request fail.
+    # Tables that are, or whose partitions are, more than can be read, or refused; and those whose partitions let each request fail, or
+    # that are renamed again and again.
     _unread: List[Table] = field(default_factory=list)
     _failing: Sequence[Table] = ()
     # Why no partition of any table can be read, which asking again soon would not change.
@@ -206,38 +220,72 @@ class Census:
 
     def _read_partitions(self) -> None:
         """Read the partitions of all tables. A refusal of them all is kept too: not every leftover waits minutes for it."""
-        found: List[PartitionInside] = []
-        self._unread, self._failing, self._refusal = [table for table in self.tables() if table.unreadable], (), None
-        partitioned = [table for table in self.tables() if table.partitioned]
-        refused = self._read_all(partitioned, found)
-        # What refused them may have passed meanwhile. What concerns one table alone, such as its rights, stays.
-        refused = self._read_all([table for table, _ in refused], found)
+        answers = _Answers()
+        self._unread, self._failing, self._refusal = [], (), None
+        unsettled = self._ask_until_settled(answers)
+        refused = list(answers.refused.values())
         if refused:
-            (first, why), count = refused[0], len(refused)
-            if count == len(partitioned):
+            first, why = refused[0]
+            if not answers.read:
                 self._refusal = why
                 return
-            log.warning("step=read-partitions refused tables=%d table=%s reason=%r", count, first.log_field, str(why))
-        self._unread += [table for table, _ in refused]
-        self._failing = [table for table, error in refused if not isinstance(error, MetastoreRefused)]
-        self._partitions = _ByPlace(self._qualified(found))
+            log.warning("step=read-partitions refused tables=%d table=%s reason=%r", len(refused), first.log_field, str(why))
+        if unsettled:
+            log.warning("step=read-partitions renamed tables=%d table=%s", len(unsettled), unsettled[0].log_field)
+        self._unread += (table for table in (*self._tables, *self._before) if table.unreadable)
+        self._unread += (table for table, _ in refused)
+        self._failing = [*(table for table, error in refused if not isinstance(error, MetastoreRefused)), *unsettled]
+        self._partitions = _ByPlace(self._qualified(answers.inside))
 
-    def _read_all(self, tables: Sequence[Table], found: List[PartitionInside]) -> List[Tuple[Table, MetastoreUnavailable]]:
-        """Add the partitions of these tables. Returns those whose partitions the metastore refuses, or fails at, and why it does. Raises
-        MetastoreUnavailable if it does not answer at all.
+    def _ask_until_settled(self, answers: _Answers) -> Sequence[Table]:
+        """Ask for the partitions of all tables. Returns the tables that were renamed again and again, whose partitions may be unknown.
+
+        One that is renamed before its turn is in no answer, or the answer is about another one that has its name by then. So an answer
+        counts only if the same table has that name before and after; else the table is looked for under another name. Not for those that
+        were created since: partitions may be known so late anyway.
         """
-        refused: List[Tuple[Table, MetastoreUnavailable]] = []
+        settled: Set[str] = set()
+        times: Set[int] = set()
+        wanted = _partitioned(self.tables_twice())
+        for _ in range(MOST_ROUNDS):
+            self._ask_all(wanted.values(), answers)
+            if not wanted or (answers.refused and not answers.read):
+                # There is none left, or all are refused.
+                break
+            self._read_all_tables()
+            self._read_all_tables()
+            there = _partitioned((*self._tables, *self._before))
+            answers.read &= there.keys()
+            settled |= answers.read | (there.keys() & answers.refused.keys())
+            times |= {table.create_time for id, table in wanted.items() if id not in settled}
+            wanted = {id: table for id, table in there.items() if table.create_time in times and id not in settled}
+        return list(wanted.values())
+
+    def _ask_all(self, tables: Iterable[Table], answers: _Answers) -> None:
+        """Ask for the partitions of these tables. Raises MetastoreUnavailable if the metastore does not answer at all."""
+        refused = self._ask_once(tables, answers)
+        # What refused them may have passed meanwhile. What concerns one table alone, such as its rights, stays.
+        answers.refused.update(self._ask_once([table for table, _ in refused.values()], answers))
+
+    def _ask_once(self, tables: Iterable[Table], answers: _Answers) -> Dict[str, Tuple[Table, MetastoreUnavailable]]:
+        refused: Dict[str, Tuple[Table, MetastoreUnavailable]] = {}
         for table in tables:
+            id = table_id(table)
             try:
-                found += self._in_control(table)
+                partitions = self._partitions_of(table)
             except Refused:
                 self._unread.append(table)
+                answers.read.add(id)
             except MetastoreRefused as refusal:
-                refused.append((table, refusal))
+                refused[id] = table, refusal
             except MetastoreUnavailable as failure:
                 # The owner of a table may give it partitions that let each request for them fail. One that asks for none of them tells.
                 self.cluster.metastore.databases()
-                refused.append((table, failure))
+                refused[id] = table, failure
+            else:
+                if partitions is not None:
+                    answers.inside += _in_control(table, partitions)
+                    answers.read.add(id)
         return refused
 
     def _qualified(self, found: Sequence[PartitionInside]) -> List[PartitionInside]:
@@ -247,19 +295,30 @@ class Census:
             return [replace(one, location=_path_of(qualify(_path_of(one.location)))) for one in found]
         return [replace(one, location=qualify(one.location)) for one in found]
 
-    def _in_control(self, table: Table) -> List[PartitionInside]:
-        # Most locations have no such name in them and are no pattern that may find one, and need not be qualified.
-        partitions = self._partitions_of(table)
-        inside = [one for one in partitions if names.CONTROL in one.location or names.before_pattern(one.location) != one.location]
-        return [PartitionInside(table.database, f"{table.full_name}/{one.name}", one.location, table.backup_of) for one in inside]
-
-    def _partitions_of(self, table: Table) -> Tuple[Partition, ...]:
+    def _partitions_of(self, table: Table) -> Optional[Tuple[Partition, ...]]:
+        """Its partitions; None if it is not there under its name: the metastore refuses then, or knows none."""
         try:
-            return self.cluster.metastore.partitions(table)
+            found = self.cluster.metastore.partitions(table)
         except MetastoreRefused:
-            if table.name in self.cluster.metastore.tables(table.database, [table.name]):
+            if self._is_there(table):
                 raise
-            return ()
+            return None
+        return found if found or self._is_there(table) else None
+
+    def _is_there(self, table: Table) -> bool:
+        found = self.cluster.metastore.tables(table.database, [table.name]).get(table.name)
+        return found is not None and table_id(found) == table_id(table)
+
+
+def _partitioned(tables: Iterable[Table]) -> Mapping[str, Table]:
+    return {table_id(table): table for table in tables if table.partitioned}
+
+
+def _in_control(table: Table, partitions: Iterable[Partition]) -> Iterator[PartitionInside]:
+    for one in partitions:
+        # Most locations have no such name in them and are no pattern that may find one, and need not be qualified.
+        if names.CONTROL in one.location or names.before_pattern(one.location) != one.location:
+            yield PartitionInside(table.database, f"{table.full_name}/{one.name}", one.location, table.backup_of)
 
 
 def _is_shown(place: str, top: str, is_of_database: bool) -> bool:

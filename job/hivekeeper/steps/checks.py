@@ -119,10 +119,18 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
         # A swap takes markers along, so it knows them; a join leaves them where they are.
         entries = tuple(entry for entry in entries if entry.is_dir or entry.is_open or not manifests.is_marker(ManifestFile.of(entry)))
     crowd = why_too_many(run, unit, sum(len(one.entries) for one in seen.values()))
-    why = moved or gone or crowd or manifests.judge(unit.manifest, entries).why
+    why = moved or gone or crowd or manifests.judge(unit.manifest, entries).why or find_other_directory(unit, seen[live].file_id)
     crowded = listings.too_many_hidden(listings.MOST_HIDDEN) if len(entries_above) > listings.MOST_HIDDEN else None
     busy = Reason(Code.WRITER_AT_WORK, f"a writer is at work in the table ({writer})") if writer else None
     return replace(checked, why=why or _find_closed(run, seen_above) or crowded or listings.refuse_logs_above(entries_above) or busy)
+
+
+def find_other_directory(unit: PlannedUnit, directory_id: int) -> Optional[Reason]:
+    """Why this is not the directory that was planned for. It may be another table's, in which anybody may have put all files of the
+    manifest, or of which the manifest has none.
+    """
+    is_other = unit.knows(directory_id) and directory_id != unit.directory_id
+    return Reason(Code.CHANGED_MEANWHILE, "another directory came to its place") if is_other else None
 
 
 def _find_closed(run: Run, above: Mapping[str, Snapshot]) -> Optional[Reason]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from contextlib import nullcontext
 from functools import partial
-from typing import Callable, Container, ContextManager, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Container, ContextManager, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
-from hivekeeper.model import FileInfo, Snapshot
+from hivekeeper.model import Snapshot
 from hivekeeper.names import RunId
 from hivekeeper.plan.retention import why_needed
 from hivekeeper.ports import FilesError, ForeignTrash, NoPermission
@@ -315,26 +315,26 @@ def find_objection(run: Run, unit: PlannedUnit, held: str, takes_late: bool) -> 
     """
     expected = manifests.expect(unit.expected) if takes_late else {}
     late: Tuple[str, ...] = ()
-    entries, crowded = _look_at_held(run, unit, held)
-    if expected and not crowded and manifests.find_late(unit.manifest, entries):
-        late = move_late(run, unit, entries, expected).moved
-        entries, crowded = _look_at_held(run, unit, held)
-    still_open = [entry.name for entry in entries if entry.is_open]
+    seen, crowded = _look_at_held(run, unit, held)
+    if manifests.tells(expected) and not crowded and manifests.find_late(unit.manifest, seen.entries):
+        late = move_late(run, unit, seen, expected).moved
+        seen, crowded = _look_at_held(run, unit, held)
+    still_open = [entry.name for entry in seen.entries if entry.is_open]
     if still_open:
         return Reason(Code.OPEN_FILE, f"a writer still has {still_open[0]} open in it"), late
-    entries, crowded = _look_at_held(run, unit, held)
+    seen, crowded = _look_at_held(run, unit, held)
     if crowded:
         return crowded, late
     # This backup could not go back to live, which was replaced first.
-    judged = manifests.judge(unit.manifest, without_empty_staging(run.files, entries))
+    judged = manifests.judge(unit.manifest, without_empty_staging(run.files, seen.entries))
     if judged.seen is manifests.Seen.LATE:
         what = f"{judged.late[0].name} came into it late and is not in live; has live been overwritten since?"
         return Reason(Code.LATE_IN_BACKUP, what), late
     return (Reason(Code.BACKUP_CHANGED, judged.why.what) if judged.why else None), late
 
 
-def _look_at_held(run: Run, unit: PlannedUnit, held: str) -> Tuple[Sequence[FileInfo], Optional[Reason]]:
-    """The entries of a backup, and why they are not used if they may be only a part."""
-    entries = run.files.look([held], run.most_listed([unit]))[held].entries
-    why = why_too_many(run, unit, len(entries))
-    return entries, why.advising("move away what does not belong there, or raise max_files") if why else None
+def _look_at_held(run: Run, unit: PlannedUnit, held: str) -> Tuple[Snapshot, Optional[Reason]]:
+    """The listing of a backup, and why it is not used if it may be only a part."""
+    seen = run.files.look([held], run.most_listed([unit]))[held]
+    why = why_too_many(run, unit, len(seen.entries))
+    return seen, why.advising("move away what does not belong there, or raise max_files") if why else None

@@ -111,7 +111,7 @@ class DirectoryExchange:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
         entries = seen[live].entries if seen[live].exists else None
         departed = without_empty_staging(self.run.files, seen[self.left].entries)
-        return Picture(seen[self.left].exists, departed, seen[self.incoming].exists, entries)
+        return Picture(seen[self.left].exists, departed, seen[self.incoming].exists, entries, seen[self.left].file_id)
 
     def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         self._require_whole(len(entries))
@@ -121,10 +121,11 @@ class DirectoryExchange:
         self._bring(self.incoming)
 
     def put_back(self) -> Tuple[ManifestFile, ...]:
-        entries = self.run.look([self.unit], [self.left])[self.left].entries
-        # Who overwrites it may have emptied it. Or it is another table's, into which nobody brings files who may not write to it.
-        is_emptied = all(names.is_hidden(entry.name) for entry in entries)
-        is_own = manifests.is_of(self.unit.manifest, entries)
+        seen = self.run.look([self.unit], [self.left])[self.left]
+        # Who overwrites it may have emptied it, or put another one in its place. Or it is another table's, into which nobody brings files
+        # who may not write to it.
+        is_emptied = all(names.is_hidden(entry.name) for entry in seen.entries)
+        is_own = self.unit.lay_in(seen.file_id, seen.entries)
         self._bring_back(is_emptied or is_own, is_sure=is_own)
         return ()
 
@@ -132,16 +133,16 @@ class DirectoryExchange:
         return self.unit.manifest
 
     def carry_over(self, expected: Expected) -> CarriedOver:
-        entries = self.run.look([self.unit], [self.left])[self.left].entries
-        self._require_whole(len(entries))
-        late = manifests.find_late(self.unit.manifest, entries)
+        seen = self.run.look([self.unit], [self.left])[self.left]
+        self._require_whole(len(seen.entries))
+        late = manifests.find_late(self.unit.manifest, seen.entries)
         if late and arrivals.would_open(self.run, self.unit, self.left):
             carried = CarriedOver(left=tuple(file.name for file in late))
         else:
-            carried = arrivals.move_late(self.run, self.unit, entries, expected)
+            carried = arrivals.move_late(self.run, self.unit, seen, expected)
         # As late files: none of another table's directory.
-        if manifests.is_of(self.unit.manifest, entries):
-            arrivals.return_staging(self.run, self.unit, entries, expected)
+        if self.unit.lay_in(seen.file_id, seen.entries):
+            arrivals.return_staging(self.run, self.unit, seen.entries, expected)
         is_merged = arrivals.merge_recreated(self.run, self.unit, self.unit.live, expected)
         return replace(carried, is_merged=is_merged)
 
@@ -161,7 +162,7 @@ class DirectoryExchange:
         # Known once live was listed: each call before may have waited for a NameNode.
         is_new = since_ms is not None and self.run.cluster.clock.monotonic_ms() - since_ms <= MOST_MS_NEW
         # Another table's directory may be there, in which what lies in directories of its own is no committer's.
-        if not manifests.holds(expected, seen.entries):
+        if not arrivals.is_surely_live(self.run, self.unit, expected, seen):
             return seen.entries
         # A table may have become another engine's since it was exchanged first.
         if not is_new or why_too_many(self.run, self.unit, len(seen.entries)) or eligibility.refuse_table(self.run.table):

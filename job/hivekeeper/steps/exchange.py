@@ -20,7 +20,7 @@ from hivekeeper.runlog.manifests import Expected, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import late_directories, places
-from hivekeeper.steps.checks import Checked
+from hivekeeper.steps.checks import Checked, find_other_directory
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unfinished import MOST_TRIES, denied, interrupted, needs_investigation, require_answers
 
@@ -29,14 +29,15 @@ from hivekeeper.steps.unfinished import MOST_TRIES, denied, interrupted, needs_i
 class Picture:
     """Where the files of a unit are.
 
-    `left`: the old files have left live; `departed` are the files found where they went. `incoming`: the new files are not live yet.
-    `live` is what live holds, None if it is absent.
+    `left`: the old files have left live; `departed` are the files found where they went, `departed_id` is that directory's, 0 if it is not
+    known. `incoming`: the new files are not live yet. `live` is what live holds, None if it is absent.
     """
 
     left: bool
     departed: Tuple[FileInfo, ...]
     incoming: bool
     live: Optional[Tuple[FileInfo, ...]]
+    departed_id: int = 0
 
 
 @dataclass(frozen=True)
@@ -265,8 +266,8 @@ def _leave_aside(exchange: Exchange, why: Reason, after: Outcome) -> UnitResult:
 
 def _names_of_late(exchange: Exchange, picture: Picture) -> Tuple[str, ...]:
     """None of another table's directory, which somebody may have put in the place of the old files."""
-    manifest = exchange.unit.manifest
-    late = manifests.find_late(manifest, picture.departed) if manifests.is_of(manifest, picture.departed) else ()
+    is_own = exchange.unit.lay_in(picture.departed_id, picture.departed)
+    late = manifests.find_late(exchange.unit.manifest, picture.departed) if is_own else ()
     return tuple(file.name for file in late)
 
 
@@ -325,7 +326,7 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
     if move is Move.PUT_BACK:
         return _put_back(exchange, cause)
     if move is Move.DECIDE:
-        why = manifests.judge(exchange.unit.manifest, picture.departed).why
+        why = find_other_directory(exchange.unit, picture.departed_id) or manifests.judge(exchange.unit.manifest, picture.departed).why
         if why:
             return _put_back(exchange, why)
         began = exchange.run.cluster.clock.monotonic_ms()

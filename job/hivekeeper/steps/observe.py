@@ -173,9 +173,19 @@ def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tupl
     """Existing tables of any database on the same directory, above it or below it, or in its control directory; not its own backup tables.
     Some of them, if there are many: whoever points a table at a root would have all definitions of the metastore read.
 
-    The list of touching tables is cached and may still name a table that recovery has dropped, such as a killed run's backup table; those
-    are left out. So are backup tables of a table that is not there any more: this one under its former name.
+    The list of touching tables is cached. One of them that is not there any more may be there under another name, which is only known once
+    all places are read again; so they are, and MetastoreUnavailable is raised where that was done only a moment ago. Backup tables of a
+    table that is not there any more are left out: this one under its former name.
     """
+    found, gone = _look_for_touching(cluster, table, control)
+    while gone and not found:
+        cluster.metastore.read_places_again(gone)
+        found, gone = _look_for_touching(cluster, table, control)
+    return found
+
+
+def _look_for_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tuple[Tuple[Table, ...], str]:
+    """The same among the tables whose places are known; without any, the name of one that is not there any more, "" if all are."""
     touching = cluster.metastore.locations_below([table.location, control.top])
     others = sorted({name for found in touching.values() for name in found if name != table.full_name})
     # A backup table lies at live or in the control directory, whatever the mark of another one says.
@@ -183,19 +193,25 @@ def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tupl
     likely = sorted(set(others).difference(around))
     # No table has more backup tables than that.
     around += likely[MOST_BACKUP_TABLES:]
-    for some in _in_portions(around):
-        found = tuple(_find_tables(cluster, some).values())
-        if found:
-            return found
     likely = likely[:MOST_BACKUP_TABLES]
+    gone = ""
+    for some in _in_portions(around):
+        found = _find_tables(cluster, some)
+        if found:
+            return tuple(found.values()), ""
+        gone = gone or some[0]
     # First those that another table has met here: behind thousands that are marked as backups, each would meet them last.
     known = cluster.memory.of(_Met).strangers
     met = [name for name in likely if name in known]
-    portions = chain(_in_portions(met), _in_portions([name for name in likely if name not in known]))
     databases = lru_cache(maxsize=None)(lambda: frozenset(cluster.metastore.databases()))
-    strangers = next(filter(None, (_find_strangers(cluster, table, control, some, databases) for some in portions)), ())
-    known.update(one.full_name for one in strangers)
-    return strangers
+    for some in chain(_in_portions(met), _in_portions([name for name in likely if name not in known])):
+        found = _find_tables(cluster, some)
+        strangers = _find_strangers(cluster, table, control, found, databases)
+        if strangers:
+            known.update(one.full_name for one in strangers)
+            return strangers, ""
+        gone = gone or next((name for name in some if name not in found), "")
+    return (), gone
 
 
 def _in_portions(full_names: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -207,12 +223,11 @@ def _is_around(cluster: Cluster, full_name: str, place: str) -> bool:
 
 
 def _find_strangers(
-    cluster: Cluster, table: Table, control: ControlPaths, full_names: Sequence[str], databases: Databases
+    cluster: Cluster, table: Table, control: ControlPaths, found: Mapping[str, Table], databases: Databases
 ) -> Tuple[Table, ...]:
-    """Those of these tables that exist, but for backup tables of this one or of a table that is gone; ordered by name. One that lies as
+    """These tables, by full name, but for backup tables of this one or of a table that is gone; ordered by name. One that lies as
     this table's do is this one's from before it was renamed, even if another table, or a view, has that name by now.
     """
-    found = _find_tables(cluster, full_names)
     others = {one.backup_of for one in found.values()} - {"", table.full_name}
     own = {table.full_name, *(others - _find_there(cluster, others, databases))}
     return tuple(found[name] for name in sorted(found) if not _is_own(cluster, table, control, found[name], own))

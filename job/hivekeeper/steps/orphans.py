@@ -20,7 +20,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog import orphan_mark, store
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.orphan_mark import OrphanMark
-from hivekeeper.steps import ownership
+from hivekeeper.steps import ownership, removal
 from hivekeeper.steps.census import TABLES_AT_ONCE
 from hivekeeper.steps.namenode_time import ask_time
 from hivekeeper.steps.observe import TooLarge, ask_where_allowed, look_in_portions
@@ -127,7 +127,7 @@ def _look_through(
         left -= len(entries)
         listed.add(parent)
         found.update(_controls_among(parent, [entry for entry in entries if entry.is_dir]))
-        removed += _removed_among(entries)
+        removed += _removed_among(cluster, entries)
     return found, removed, listed
 
 
@@ -189,7 +189,7 @@ def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[FileInfo]:
         for place, snapshot in seen.items():
             # One beside a closed directory is asked about several times.
             left += len(found.get(place, ()))
-            found[place] = _removed_among(snapshot.entries)[:left]
+            found[place] = _removed_among(cluster, snapshot.entries)[:left]
             left -= len(found[place])
         return {place: replace(snapshot, entries=()) for place, snapshot in seen.items()}
 
@@ -208,16 +208,12 @@ def _look_where_allowed(
     return {place: snapshot for place, snapshot in seen.items() if snapshot.exists}
 
 
-def _removed_among(entries: Iterable[FileInfo]) -> List[FileInfo]:
-    return [entry for entry in entries if _is_removed(entry)]
-
-
-def _is_removed(entry: FileInfo) -> bool:
-    return entry.is_dir and ControlPaths.of_removed(entry.path) is not None
+def _removed_among(cluster: Cluster, entries: Iterable[FileInfo]) -> List[FileInfo]:
+    return [entry for entry in entries if removal.of_left(cluster, entry)]
 
 
 def _explain_removed(path: str, database: str) -> Orphan:
-    why = "a run that removed it was interrupted, or is at work"
+    why = "a run that made or removed it was interrupted, or is at work"
     return Orphan(OrphanKind.REMOVED, path, "", why, f"hivekeeper cleanup --orphans --database {quoting.shell(database)}")
 
 

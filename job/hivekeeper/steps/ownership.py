@@ -9,6 +9,7 @@ import logging
 from dataclasses import replace
 from typing import Callable, Collection, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
+from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, Guard, Snapshot, Table
 from hivekeeper.names import ControlPaths
@@ -18,7 +19,7 @@ from hivekeeper.reasons import Code
 
 log = logging.getLogger(__name__)
 
-# Of entries in a control directory, which has five at most, besides what a killed doctor leaves.
+# Of entries in a control directory, which has six at most, besides what a killed doctor leaves.
 MOST_ENTRIES = 100
 
 # For this user alone, like everything when it is created.
@@ -39,24 +40,32 @@ def require_own_records(cluster: Cluster, table: Table, control: ControlPaths, t
 
 
 def require_no_others(cluster: Cluster, table: Table, control: ControlPaths, entries: Sequence[FileInfo], trusted: Collection[str]) -> None:
-    """Raise NeedsInvestigation if a directory with these entries (the first MOST_ENTRIES) is of anything else than records. With a run or a
-    log entry of ours it is one of those: what else is there somebody has put there. Any directory may have one that is called `log`.
+    """Raise NeedsInvestigation if nothing in a directory with these entries (the first MOST_ENTRIES) shows that we have made it: neither
+    the seal, which somebody may have removed, nor a run or a log entry of ours. With one of these, somebody has put there what else is in
+    it. Any directory may have one that is called `log`, or be empty.
 
     This user may own those of other tables, too, as wherever a copy could not be given away. Whoever may rename one without reading it
     would have it get this table's lock and records, and the rights of its root.
     """
-    inside = _look_inside(cluster.files, [entry.path for entry in entries if entry.is_dir and entry.path in (control.log, control.runs)])
     believed = {cluster.files.user_at(control.top), *trusted}
-    if any(ownership.is_own(control, entry) and entry.owner in believed for entry in inside):
+
+    def is_made_by_us(found: Iterable[FileInfo]) -> bool:
+        return any(ownership.is_own(control, entry) and entry.owner in believed for entry in found)
+
+    if is_made_by_us(entries):
+        return
+    inside = _look_inside(cluster.files, [entry.path for entry in entries if entry.is_dir and entry.path in (control.log, control.runs)])
+    if is_made_by_us(inside):
         return
     strangers = ownership.find_strangers(control, entries) + [one.path for one in inside if not ownership.is_own(control, one)]
-    if strangers:
-        raise NeedsInvestigation(
-            f"{table.full_name}: {control.top} is not its control directory: {strangers[0]} is in it",
-            code=Code.UNKNOWN_FILES,
-            state="nothing that was in it was touched",
-            next="find out whose it is, and who put it there: move what is not the table's away, and nothing else; then run again",
-        )
+    why = f"{strangers[0]} is in it" if strangers else "nothing in it shows that a run has made it"
+    raise NeedsInvestigation(
+        f"{table.full_name}: {control.top} is not its control directory: {why}",
+        code=Code.UNKNOWN_FILES,
+        state="nothing that was in it was touched",
+        next="find out whose it is, and who put it there: move what is not the table's away, and nothing else; if it is empty, and "
+        f"nobody's: hdfs dfs -rmdir {quoting.hdfs(control.top)}; then run again",
+    )
 
 
 def _look_inside(files: Files, directories: Sequence[str]) -> Sequence[FileInfo]:

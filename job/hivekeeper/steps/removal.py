@@ -22,6 +22,11 @@ from hivekeeper.runlog.history import History
 
 log = logging.getLogger(__name__)
 
+# How long what a run makes may take to come to its place, whatever clocks say. It takes milliseconds.
+AT_WORK_MS = 86_400_000
+# Of entries in what may be left then, which are two.
+MOST_UNBORN = 10
+
 
 @dataclass(frozen=True)
 class Aside:
@@ -50,7 +55,8 @@ def find_strangers(files: Files, control: ControlPaths) -> List[str]:
 
 
 def _strangers_among(seen: Mapping[str, Snapshot], control: ControlPaths) -> List[str]:
-    known = {control.log: True, control.runs: True, control.lock: False, control.mark: False, control.new_mark: False}
+    files = (control.seal, control.lock, control.mark, control.new_mark)
+    known = {control.log: True, control.runs: True, **dict.fromkeys(files, False)}
     inside = [entry for entry in seen[control.top].entries if known.get(entry.path) is not entry.is_dir]
     inside += [entry for entry in seen[control.log].entries if not _is_of_log(entry)]
     return [entry.path for entry in (*inside, *seen[control.runs].entries)]
@@ -64,7 +70,7 @@ def read_aside(cluster: Cluster, removed: ControlPaths) -> Aside:
         if entry.is_dir and entry.path in seen and seen[entry.path].file_id != entry.file_id:
             raise _exchanged(entry.path)
     files = {entry.path: entry for entry in top.entries if not entry.is_dir}
-    first = [files[path] for path in (removed.lock, removed.mark, removed.new_mark) if path in files]
+    first = [files[path] for path in (removed.lock, removed.seal, removed.mark, removed.new_mark) if path in files]
     records = [(file, top.file_id) for file in first] + [(file, logged.file_id) for file in logged.entries if _is_of_log(file)]
     # Their owners were looked at before, perhaps at another directory.
     of_others = [file.path for file, _ in records if store.why_not_trusted(cluster.files, file, cluster.trusted_owners)]
@@ -140,16 +146,40 @@ def delete_records(files: Files, aside: Aside) -> None:
         files.remove_empty(directory)
 
 
+def of_left(cluster: Cluster, entry: FileInfo) -> Optional[ControlPaths]:
+    """The control directory of which a killed run may have left this beside its place; None if it is none of those. Of one that was being
+    made only the directory is known in which it was to be. Where one may be made just now, nothing is left.
+    """
+    if not entry.is_dir or names.NEW.fullmatch(entry.name) is None:
+        return ControlPaths.of_removed(entry.path) if entry.is_dir else None
+    is_ours = entry.owner == cluster.files.user_at(entry.path)
+    is_old = entry.mtime_ms <= cluster.clock.now_ms() - AT_WORK_MS
+    return ControlPaths(names.join(names.parent(entry.path), names.CONTROL)) if is_ours and is_old else None
+
+
+def remove_unborn(files: Files, place: str) -> bool:
+    """Remove the directory in which a killed run was making a control directory; returns False, and removes nothing, if it holds more."""
+    new = ControlPaths(names.join(place, names.CONTROL))
+    seen = files.look([place, new.top], MOST_UNBORN)
+    inside = seen[new.top].entries
+    if {entry.path for entry in seen[place].entries} - {new.top} or {entry.path for entry in inside} - {new.seal}:
+        return False
+    for seal in inside:
+        files.delete_file(seal.path, seen[new.top].file_id, seal.file_id)
+    files.remove_empty(new.top)
+    return files.remove_empty(place)
+
+
 class Removed:
-    """What killed runs have set aside of control directories and have not deleted, for a command over many tables.
+    """What killed runs have left beside the places of control directories, for a command over many tables.
 
     Each unpartitioned table of a database has its control directory in the same one, so that it is listed only once. All that are kept have
     no more names together than one may have: whoever may write to tables can fill each of them.
     """
 
-    def __init__(self, files: Files) -> None:
-        self._files = files
-        # By the directory, then by where each was before.
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        # By the directory, then by where each was before, or would have been.
         self._known: Dict[str, Dict[str, List[ControlPaths]]] = {}
         self._count = 0
 
@@ -167,8 +197,8 @@ class Removed:
     def _find(self, directory: str) -> Tuple[Dict[str, List[ControlPaths]], int]:
         found: Dict[str, List[ControlPaths]] = {}
         count = 0
-        for entry in self._files.look_hidden_directories([directory], listings.MOST_BESIDE)[directory].entries:
-            of_table = ControlPaths.of_removed(entry.path)
+        for entry in self._cluster.files.look_hidden_directories([directory], listings.MOST_BESIDE)[directory].entries:
+            of_table = of_left(self._cluster, entry)
             if of_table is not None:
                 found.setdefault(of_table.top, []).append(ControlPaths(entry.path))
                 count += 1

@@ -28,10 +28,12 @@ from hivekeeper.model import (
     Snapshot,
     Ties,
 )
+from hivekeeper.names import ControlPaths
 from hivekeeper.ports import (
     ALL,
     ANY_LENGTH,
     NO_IDS,
+    FilesError,
     FilesUnavailable,
     ForeignTrash,
     LockHeld,
@@ -304,6 +306,8 @@ class FakeFiles:
         self.trash_enabled = True
         # Not behind a router or a mount.
         self.finds_by_id = True
+        # Behind a router that asks the NameNode of another nameservice for ids.
+        self.asks_another_for_ids = False
         self.before_step: Optional[Callable[[str], None]] = None
         self._left: Optional[int] = None
         self._at_once = True
@@ -475,14 +479,20 @@ class FakeFiles:
             raise NotPossible(f"{path}: these files have more than {most} blocks together")
         return {name: file.blocks for name, file in files.items() if listed.get(name, file.id) == file.id}
 
-    def is_anywhere(self, near: str, file_id: int) -> bool:  # noqa: ARG002
+    def is_anywhere(self, near: str, file_id: int) -> bool:
         self._require_alive()
+        self._require_ids(near)
         return any(node.id == file_id for _, node in self.namespace.walk(ROOT))
 
-    def find_paths(self, near: str, former: Mapping[int, str]) -> Mapping[int, str]:  # noqa: ARG002
+    def find_paths(self, near: str, former: Mapping[int, str]) -> Mapping[int, str]:
         self._require_alive()
+        self._require_ids(near)
         found = ((node.id, path) for path, node in self.namespace.walk(ROOT) if node.id in former)
         return {file_id: path for file_id, path in found if self.namespace.unreadable.isdisjoint(names.with_above(names.parent(path)))}
+
+    def _require_ids(self, near: str) -> None:
+        if self.asks_another_for_ids:
+            raise NotPossible(f"{near}: it is not found by ids: is there a router?")
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
         target, *sources = paths = [self.qualify(path) for path in (target, *sources)]
@@ -588,6 +598,7 @@ class FakeFiles:
 
     def hold(self, path: str, holder: str) -> FakeLock:
         path = self.qualify(path)
+        self._require_sealed(names.parent(path))
         lock: FakeLock = self._change("hold", [path], lambda: self._hold(path, " ".join(holder.split())))
         return lock
 
@@ -671,7 +682,10 @@ class FakeFiles:
         return self.namespace.find(self._exact(path))
 
     def _meant(self, path: str, id: int) -> str:
-        return (self._place_of(id) or f"{path}.gone") if id else self._exact(path)
+        node = self.namespace.find(path)
+        if id and (node is None or node.id != id):
+            raise SourceMissing(f"{path}: another one is there")
+        return path if id else self._exact(path)
 
     def _place_of(self, id: int) -> str:
         """Where the directory with this id is by now, "" if it is gone."""
@@ -806,11 +820,37 @@ class FakeFiles:
         self.namespace.leases.pop(node, None)
         self.namespace.close(node)
 
+    def _require_sealed(self, directory: str) -> None:
+        """The steps in which a NameNode makes the directory of a lock with the seal in it."""
+        if self.namespace.find(directory) is not None:
+            return
+        new = ControlPaths(directory).new(f"{self.namespace.now():032x}")
+        closed = names.parent(new)
+
+        def make() -> None:
+            self.namespace.directory(names.parent(closed))
+            self._make_directory(closed)
+
+        def make_with_seal() -> None:
+            self.namespace.directory(closed)
+            self._make_directory(new)
+            self._own(self.namespace.create(ControlPaths(new).seal, "", 0), OWNER_ONLY)
+
+        self._change("hold.make", [closed], make)
+        self._change("hold.seal", [new], make_with_seal)
+        try:
+            self._change("hold.rename", [new, directory], lambda: self.namespace.rename(new, directory))
+        except TargetExists:
+            self.namespace.delete(new)
+        except FilesError:
+            self.namespace.delete(closed)
+            raise
+        self._change("hold.tidy", [closed], lambda: self.namespace.delete(closed))
+
     def _hold(self, path: str, line: str) -> FakeLock:
         node = self.namespace.find(path)
         if node is None:
-            self.namespace.directory(names.parent(names.parent(path)))
-            self._make_directory(names.parent(path))
+            self.namespace.directory(names.parent(path))
             node = self._own(self.namespace.create(path, "", 0), OWNER_ONLY)
         if node.is_open:
             lines = str(node.content).splitlines()

@@ -31,6 +31,8 @@ RIGHTS_OVER_FILES = ("TRANSLATED_TO_EXTERNAL", "transactional", "transactional_p
 
 
 KEEP_ROOTS_MS = 3_600_000
+# How often partitions are asked for that were renamed between two requests.
+MOST_ROUNDS = 10
 # So much of a partition's location and values does not count.
 USUAL_PLACE = 256
 
@@ -93,6 +95,13 @@ class FakeMetastore:
         # When the locations of all tables were read, and the result.
         self._roots: Optional[Tuple[int, Dict[str, Tuple[str, Tuple[str, ...]]]]] = None
         self._locations: Dict[str, str] = {}
+        # Backup tables that were dropped since.
+        self._dropped: Set[str] = set()
+        # When they may be read again before an hour has passed, and how long after that once more.
+        self._again_ms = 0
+        self.keeps_read_again_ms = 0
+        # Called before each request but the first of a method that makes several, with its name.
+        self.before_request: Callable[[str], None] = lambda _: None
 
     def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
         """Make the next call of this method raise; with `done` a change takes effect all the same."""
@@ -117,7 +126,22 @@ class FakeMetastore:
 
     def partitions(self, table: Table) -> Tuple[Partition, ...]:
         self._read("partitions")
-        return tuple(_light(table, [partition for _, partition in sorted(self._partitions(table).items())])) if table.partitioned else ()
+        if not table.partitioned:
+            return ()
+        found: Dict[str, Partition] = {}
+        left = list(self._partitions(table))
+        for _ in range(MOST_ROUNDS):
+            self.before_request("partitions")
+            stored = self._partitions(table)
+            found.update({name: stored[name] for name in left if name in stored})
+            left = self._new_names(table, found) if set(left) - found.keys() else []
+            if not left:
+                return tuple(_light(table, [found[name] for name in sorted(found)]))
+        raise MetastoreUnavailable(f"partitions of {table.full_name} were dropped or renamed each time that they were read")
+
+    def _new_names(self, table: Table, known: Mapping[str, Partition]) -> List[str]:
+        self.before_request("partitions")
+        return [name for name in self._partitions(table) if name not in known]
 
     def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
         self._read("partitions_named")
@@ -157,6 +181,8 @@ class FakeMetastore:
 
     def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
         dropped: bool = self._change("drop_backup_table", name, lambda: self._drop_backup_table(name, parameters))
+        if dropped:
+            self._dropped.add(name)
         return dropped
 
     def make_database(self, name: str, comment: str) -> None:  # noqa: ARG002
@@ -195,7 +221,16 @@ class FakeMetastore:
     def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
         self._read("locations_below")
         roots = self._read_roots()
-        return {location: tuple(sorted(name for name, root in roots.items() if self._touches(root, location))) for location in locations}
+        known = {name: root for name, root in roots.items() if name not in self._dropped}
+        return {location: tuple(sorted(name for name, root in known.items() if self._touches(root, location))) for location in locations}
+
+    def read_places_again(self, gone: str) -> None:
+        self._read("read_places_again")
+        now_ms = self._files.namespace.now()
+        if now_ms < self._again_ms:
+            raise ports.renamed_meanwhile(gone)
+        self._roots, self._again_ms = None, now_ms + self.keeps_read_again_ms
+        self._read_roots()
 
     def database_locations(self) -> Mapping[str, str]:
         self._read("database_locations")
@@ -220,10 +255,22 @@ class FakeMetastore:
         """The location and the places of each table. Caches a client's reading for an hour, like the real one."""
         now_ms = self._files.namespace.now()
         if self._roots is None or now_ms - self._roots[0] > KEEP_ROOTS_MS:
-            placed = {name: self._qualified(table) for name, table in self.catalog.tables.items()}
+            placed = {name: self._qualified(table) for name, table in self._read_all_tables().items()}
             self._roots = now_ms, {name: (table.location, table.places) for name, table in placed.items() if table.places}
             self._locations = {name: table.location for name, table in placed.items() if table.places and table.location}
+            self._dropped.clear()
         return self._roots[1]
+
+    def _read_all_tables(self) -> Dict[str, Table]:
+        """By full name: names and then definitions, a database at a time, then those of the names that are new."""
+        found: Dict[str, Table] = {}
+        for _ in range(2):
+            for database in sorted(self.catalog.databases):
+                self.before_request("locations_below")
+                named = [name for name, table in self.catalog.tables.items() if table.database == database and name not in found]
+                self.before_request("locations_below")
+                found.update({name: self.catalog.tables[name] for name in named if name in self.catalog.tables})
+        return found
 
     def _qualified(self, table: Table) -> Table:
         paths = {key: self._files.qualify(path) for key, path in table.spark_paths.items() if _is_path(path)}

@@ -71,7 +71,7 @@ def test_only_metadata_are_written(desk, world):
     after = world.picture()
     assert {path: content for path, content in after.items() if path in before} == before
     new = sorted(path[len(desk.control.top) + 1 :] for path in set(after) - set(before))
-    assert new == ["_lock", f"log/{names.log_entry(0)}", f"runs/{desk.runs[0]}/plan.json"]
+    assert new == [names.SEAL, "_lock", f"log/{names.log_entry(0)}", f"runs/{desk.runs[0]}/plan.json"]
 
 
 def test_the_next_compaction_uses_a_record_that_still_describes_the_table(desk):
@@ -196,7 +196,7 @@ def test_a_backup_killed_at_any_step_leaves_a_record_or_no_trace():
             world.files.expire_locks()
         assert desk.recover().code is Exit.DONE
         promised = desk.log().next_version == 1
-        left = {path for path in world.picture() if path not in before and not path.endswith("/_lock")}
+        left = {path for path in world.picture() if path not in before and names.base(path) not in (names.SEAL, "_lock")}
         assert desk.run_directories() == ([desk.runs[0]] if promised else []), steps
         assert bool(left) is promised, (steps, left)
         if promised:

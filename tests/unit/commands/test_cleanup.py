@@ -50,9 +50,10 @@ def without_lock(picture):
 
 
 def below_control(desk):
-    """Everything below the control directory except the lock and the log, directories included."""
+    """Everything below the control directory except the seal, the lock and the log, directories included."""
     top = desk.control.top
-    return [e.path[len(top) + 1 :] for e in desk.world.files.tree(top) if not e.path[len(top) + 1 :].startswith(("_lock", "log"))]
+    below = [entry.path[len(top) + 1 :] for entry in desk.world.files.tree(top)]
+    return [path for path in below if not path.startswith((names.SEAL, "_lock", "log"))]
 
 
 def backup_tables(world):

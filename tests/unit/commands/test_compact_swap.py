@@ -227,7 +227,7 @@ def test_a_run_whose_jobs_all_fail_leaves_only_its_log_entry(world):
     world.rows.fail = lambda _batch: "no executors"
     assert compact(world).code is Exit.PARTIAL
     new = set(world.picture()) - set(before)
-    assert {names.base(path) for path in new} == {"_lock", names.log_entry(0)}
+    assert {names.base(path) for path in new} == {names.SEAL, "_lock", names.log_entry(0)}
     assert {path: world.picture()[path] for path in before} == before
 
 
@@ -587,7 +587,7 @@ def test_an_owner_that_cannot_be_kept_refuses_before_anything_is_written(world):
     assert result.code is Exit.REFUSED
     assert result.tables[0].problem.code is Code.ATTRIBUTES_NOT_KEPT
     assert "owner: try" in result.tables[0].problem.next
-    assert {names.base(path) for path in set(world.picture()) - set(before)} == {"_lock"}
+    assert {names.base(path) for path in set(world.picture()) - set(before)} == {names.SEAL, "_lock"}
     assert world.files.look([control_of(world).runs])[control_of(world).runs].entries == ()
 
 
@@ -693,7 +693,7 @@ def break_plan(world, run):
 
 
 def make_plan_newer(world, run):
-    rewrite(world, run.plan, lambda text: text.replace('"version": 1', '"version": 99'))
+    rewrite(world, run.plan, lambda text: text.replace('"version": 3', '"version": 99'))
 
 
 def make_plan_foreign(world, run):

@@ -161,13 +161,6 @@ class WithoutBlocks(FakeFiles):
         return super().blocks(path, *more)
 
 
-class Router(FakeFiles):
-    """Of a federation: its ids are looked for in another namespace."""
-
-    def is_anywhere(self, near, file_id):  # noqa: ARG002
-        return False
-
-
 def forbid(why, units=UNITS):
     """A desk's world and settings where joins are impossible in dt=1 at least."""
     world = a_world(units)
@@ -192,8 +185,7 @@ def forbid(why, units=UNITS):
         world.files.at = live("dt=1") if "mount" in why else ""
         world.cluster = world.cluster_of(world.files, world.metastore, FakeRows(world.files))
     if why == "a router":
-        world.files = Router(namespace=space)
-        world.cluster = world.cluster_of(world.files, world.metastore, FakeRows(world.files))
+        world.files.asks_another_for_ids = True
     if why == "few of one form":
         give_forms(world, 3)
     return world, settings
@@ -536,7 +528,7 @@ def test_analyze_counts_what_a_join_rewrites_and_says_so_in_json(world):
     assert found["bytes_rewritten"] == 40 * MIB
     assert (found["files"], found["files_after"]) == (43, 5)
     # Two new files of two objects each, and those of the run. Twenty names are gone at once; their blocks, and all else, after cleanup.
-    assert (found["objects"], found["objects_after"], found["objects_after_cleanup"]) == (47 + 41, 88 + 4 + 1 - 20 + 15, 4 * 2 + 1 + 3 + 6)
+    assert (found["objects"], found["objects_after"], found["objects_after_cleanup"]) == (47 + 41, 88 + 4 + 1 - 20 + 16, 4 * 2 + 1 + 3 + 7)
     assert {one["partition"]: one["exchange"] for one in found["partitions"]} == {"dt=1": "files", "dt=2": "directory"}
 
 

@@ -11,6 +11,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.desk import Desk
+from support.leftovers import clean
 from support.world import World
 
 COMMANDS = {
@@ -83,6 +84,152 @@ def test_nor_does_one_that_has_nothing_else(command, name, inside):
     assert picture(desk, desk.control.top) == before
 
 
+# What may lie in a closed directory of our user that is empty by now: our own lock, too, which whoever takes it makes.
+EMPTY = {"nothing": (), "an empty log": ("log/",), "empty runs": ("runs/",), "both": ("log/", "runs/"), "a lock": ("_lock",)}
+
+
+def add_closed(desk, inside, owner=""):
+    """A closed directory of our user with this inside, which somebody may rename."""
+    other, files = "hdfs://nn/apps/secret", desk.world.files
+    files.make_directory(other)
+    for name in inside:
+        if name.endswith("/"):
+            files.make_directory(f"{other}/{name[:-1]}")
+        else:
+            files.write_new(f"{other}/{name}", "")
+            node = files.namespace.find(f"{other}/{name}")
+            node.attributes = replace(node.attributes, owner=owner or node.attributes.owner)
+    return other
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("inside", EMPTY)
+def test_nor_does_an_empty_one(command, inside):
+    """It would be open for all who may read the table when it is back at its own place, with all that comes into it there."""
+    desk, _ = set_up(has_records=False)
+    other = add_closed(desk, EMPTY[inside])
+    before = picture(desk, other)
+    put_in_place(desk, other)
+    result = COMMANDS[command](desk)
+    problem = result.tables[0].problem
+    assert (result.code, problem.code) == (Exit.INVESTIGATE, Code.UNKNOWN_FILES)
+    assert f"hdfs dfs -rmdir {desk.control.top}" in problem.next
+    if inside != "a lock":
+        assert picture(desk, desk.control.top) == before
+    assert {mode for mode in (node.mode for _, node in desk.world.files.namespace.walk(desk.control.top)) if mode & 0o077} == set()
+
+
+@pytest.mark.parametrize("owner", ["loader", "hive"])
+def test_a_seal_counts_only_if_our_user_made_it(owner):
+    desk, _ = set_up(has_records=False)
+    put_in_place(desk, add_closed(desk, [names.SEAL], owner))
+    result = desk.compact()
+    assert result.code is (Exit.DONE if owner == "hive" else Exit.INVESTIGATE)
+
+
+@pytest.mark.parametrize("step", ["hold.make ", "hold.seal ", "hold.rename ", "hold.tidy ", "hold ", "make_directory", "/plan.json"])
+def test_a_first_run_that_was_killed_is_followed_by_another_one(step):
+    desk, _ = set_up(has_records=False)
+    desk.kill_before([step], desk.compact)
+    assert desk.compact().code is Exit.DONE
+
+
+def test_a_control_directory_of_which_only_the_seal_is_left_is_one_still():
+    desk, _ = set_up(has_records=True)
+    for place in ("log", "runs"):
+        desk.world.files.writer.delete(f"{desk.control.top}/{place}")
+    desk.world.files.writer.delete(desk.control.lock)
+    assert desk.compact().code is Exit.DONE
+
+
+@pytest.mark.parametrize("lost", ["", "_lock"])
+def test_a_control_directory_that_lost_its_seal_is_one_still(lost):
+    desk, _ = set_up(has_records=True)
+    for path in (desk.control.seal, f"{desk.control.top}/{lost}" if lost else ""):
+        if path:
+            desk.world.files.writer.delete(path)
+    assert desk.compact().code is Exit.DONE
+
+
+def test_nor_does_an_empty_one_that_has_the_name_of_the_new_one_just_when_that_comes_to_its_place():
+    desk, _ = set_up(has_records=False)
+    other, writer = add_closed(desk, ()), desk.world.files.writer
+
+    def exchange(step):
+        if step.startswith("hold.rename "):
+            desk.world.files.before_step = None
+            new = step.split()[1]
+            closed = names.parent(new)
+            writer.rename_into(closed, f"{names.parent(closed)}/.aside")
+            writer.make_directory(closed)
+            writer.rename_into(other, new)
+
+    desk.world.files.before_step = exchange
+    assert desk.compact().tables[0].problem.code is Code.UNKNOWN_FILES
+    assert picture(desk, desk.control.top).keys() == {""}
+    assert desk.world.files.namespace.find(desk.control.top).mode == 0o700
+
+
+def test_of_two_first_runs_one_waits_for_the_other_and_nothing_else_is_left():
+    desk, _ = set_up(has_records=False)
+    others = []
+
+    def come_first(step):
+        if step.startswith("hold.rename "):
+            desk.world.files.before_step = None
+            others.append(desk.world.another_process().files.hold(desk.control.lock, "run x"))
+
+    desk.world.files.before_step = come_first
+    assert desk.compact().tables[0].problem.code is Code.TABLE_LOCKED
+    root = names.parent(desk.control.top)
+    assert [entry.name for entry in desk.world.files.look_hidden([root])[root].entries] == [names.CONTROL]
+
+
+DAY_MS = 86_400_000
+
+
+def left_by_a_killed_run(table, step="hold.rename "):
+    """A table of which the first run was killed before its control directory was in its place; and what it left."""
+    desk, _ = set_up(has_records=False)
+    desk.world.catalog.homes["sales"] = "hdfs://nn/warehouse/sales"
+    desk = Desk(desk.world, table)
+    desk.kill_before([step], desk.compact)
+    beside = names.parent(desk.control.top)
+    (left,) = [entry.path for entry in desk.world.files.look_hidden([beside])[beside].entries if entry.path != desk.control.top]
+    assert names.NEW.fullmatch(names.base(left))
+    return desk, left
+
+
+@pytest.mark.parametrize("step", ["hold.seal ", "hold.rename ", "hold.tidy "])
+@pytest.mark.parametrize("table", ["sales.events", "sales.orders"])
+def test_what_a_killed_first_run_left_beside_its_place_is_no_reason_and_goes_a_day_later(table, step):
+    desk, left = left_by_a_killed_run(table, step)
+    rows, files = desk.world.rows_of(table), desk.world.files
+
+    def clean_up():
+        return desk.forget() if table == "sales.events" else clean(desk)
+
+    assert desk.compact().code is Exit.DONE
+    desk.cleanup()
+    clean_up()
+    assert files.stat(left) is not None
+    files.namespace.advance(DAY_MS)
+    clean_up()
+    assert files.stat(left) is None
+    assert desk.world.rows_of(table) == rows
+
+
+@pytest.mark.parametrize("below", ["", f"/{names.CONTROL}"])
+@pytest.mark.parametrize("table", ["sales.events", "sales.orders"])
+def test_what_has_such_a_name_and_holds_more_stays(table, below):
+    desk, left = left_by_a_killed_run(table)
+    desk.world.files.write_new(f"{left}{below}/rows.parquet", "x")
+    desk.world.files.namespace.advance(2 * DAY_MS)
+    desk.forget()
+    clean(desk)
+    assert {path[len(left) :] for path in desk.world.files.contents(left)} == {f"/{names.CONTROL}/{names.SEAL}", f"{below}/rows.parquet"}
+
+
 def test_a_first_run_that_was_killed_in_the_gap_is_recovered_whatever_else_lies_in_its_control_directory():
     desk, _ = set_up(has_records=False)
     live = desk.live("dt=1")
@@ -109,6 +256,7 @@ def test_nor_does_it_if_it_comes_there_just_when_the_lock_is_taken(command):
 
 def test_what_a_killed_doctor_leaves_in_a_control_directory_is_no_reason():
     desk, _ = set_up(has_records=False)
+    desk.world.files.hold(desk.control.lock, "us").release()
     desk.world.files.make_directory(f"{desk.control.top}/{names.trial_directory('20260101t000000z-0000')}/x")
     assert desk.compact().code is Exit.DONE
 

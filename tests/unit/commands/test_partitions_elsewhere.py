@@ -120,7 +120,8 @@ def test_partitions_that_come_while_a_run_is_interrupted_are_not_looked_for(desk
     desk.world.catalog.partitions[desk.table] = {
         name: one for name, one in desk.world.partitions(desk.table).items() if "mallory" not in one.location
     }
-    assert desk.recover().tables[0].problem is None
+    # The run is ended, and tells of the partition that was dropped.
+    assert desk.recover().tables[0].problem.code is Code.CHANGED_IN_OUTAGE
     assert len(desk.world.files.look([desk.live("dt=1")])[desk.live("dt=1")].entries) == 1
 
 

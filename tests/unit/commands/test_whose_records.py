@@ -37,8 +37,9 @@ COMMANDS = {
     "pin": lambda desk: desk.pin(desk.runs[0]),
 }
 READERS = {name for name in COMMANDS if "dry" in name or name in ("history", "verify", "analyze")}
-RECORDS = ["", "log", "runs", "log/ENTRY", "runs/RUN", "runs/RUN/plan.json", "runs/RUN/certificates-1.jsonl", "runs/RUN/retired", "_lock"]
-FILES = [record for record in RECORDS if "." in record or "ENTRY" in record]
+OF_RUN = ["runs/RUN", "runs/RUN/plan.json", "runs/RUN/certificates-1.jsonl", "runs/RUN/retired"]
+RECORDS = ["", "log", "runs", "log/ENTRY", *OF_RUN, "_lock", names.SEAL]
+FILES = [record for record in RECORDS if "." in record or record in ("log/ENTRY", names.SEAL)]
 
 
 @pytest.fixture
@@ -141,7 +142,7 @@ def test_a_control_directory_that_is_replaced_while_the_lock_is_taken_is_not_bel
 
     world.files.before_step = replace_it
     result = desk.compact()
-    assert result.tables[0].problem.code is Code.RECORDS_OF_ANOTHER
+    assert result.tables[0].problem.code is Code.UNKNOWN_FILES
     assert world.files.stat(f"{top}/runs") is None
 
 
@@ -154,7 +155,7 @@ def test_a_control_directory_that_is_put_in_place_after_the_look_at_its_owner_is
     forged = f"{away}/forged"
     world.files.writer.make_directory(away)
     world.files.writer.rename_into(desk.control.top, forged)
-    world.files.make_directory(desk.control.log)
+    world.files.hold(desk.control.lock, "us").release()
     before = [path for path in world.picture() if path.startswith(desk.live("dt="))]
     exposed = world.files.exposed
 

@@ -42,7 +42,7 @@ def test_a_plan_that_cannot_be_read_says_which(text):
 
 
 def test_a_plan_of_a_newer_version_is_refused():
-    newer = plan_to_json_lines({**plan_from_json_lines(plan_to_text(RECORDED)), "version": 3})
+    newer = plan_to_json_lines({**plan_from_json_lines(plan_to_text(RECORDED)), "version": 4})
     with pytest.raises(NewerRecord, match="newer Hivekeeper"):
         read_plan(newer)
 
@@ -112,6 +112,22 @@ def test_a_plan_with_joined_units_is_read_back_and_no_older_version_reads_it():
     assert read_plan(text) == plan
     assert plan_from_json_lines(text)["version"] == 2
     assert plan_from_json_lines(plan_to_text(RECORDED))["version"] == 1
+
+
+def test_a_plan_with_the_id_of_a_directory_is_read_back_and_one_of_a_former_version_has_none():
+    plan = replace(RECORDED, units=(replace(PLANNED, directory_id=16390), replace(PLANNED, number=2, unit=a_unit("dt=2026-01-02"))))
+    text = plan_to_text(plan)
+    assert read_plan(text) == plan
+    assert plan_from_json_lines(text)["version"] == 3
+    assert read_plan(plan_to_text(RECORDED)).units[0].directory_id == 0
+
+
+@pytest.mark.parametrize("value", [-1, "16390", None, True, 1 << 64])
+def test_an_id_of_a_directory_that_is_not_what_we_write_is_refused(value):
+    document = plan_from_json_lines(plan_to_text(replace(RECORDED, units=(replace(PLANNED, directory_id=16390),))))
+    document["units"][0]["directoryId"] = value
+    with pytest.raises(ForeignRecord, match="directoryId"):
+        read_plan(plan_to_json_lines(document))
 
 
 def joined_with(**changed):

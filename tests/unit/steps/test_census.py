@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from hivekeeper import names, ports
 from hivekeeper.model import Column
+from hivekeeper.ports import MetastoreRefused
 from hivekeeper.steps import census as module
 from hivekeeper.steps.census import Census, PartitionInside
 from hivekeeper.steps.observe import as_shown
 from support.builders import a_partition, a_table
+from support.hive_statements import Hive
 from support.world import World
 
 LONG = 2**19
@@ -81,6 +83,178 @@ def test_many_partitions_are_not_looked_at_for_each_leftover_elsewhere(location,
     for nth in range(10):
         assert len(census.partitions_inside(f"hdfs://nn/warehouse/x/.hivekeeper-gone{nth}", (), "sales")) == found
     assert len(looked) == 10 * found
+
+
+TOP = "hdfs://nn/warehouse/x/.hivekeeper-gone"
+
+
+class Renamed:
+    """A table with a partition in a control directory, which is renamed while the partitions of all tables are read."""
+
+    def __init__(self, monkeypatch):
+        self.world = World()
+        self.world.catalog.databases.add("sales")
+        self.hive = Hive(self.world)
+        self.asked = []
+        self.add("fin.rescue", 7, a_partition("dt=1", f"{TOP}/runs/x"))
+        self.add("fin.zoo", 8)
+        partitions = self.world.metastore.partitions
+
+        def read(table):
+            self.asked.append(table.full_name)
+            self.before(table)
+            found = partitions(table)
+            self.after(table)
+            return found
+
+        monkeypatch.setattr(self.world.metastore, "partitions", read)
+
+    def before(self, table):
+        """When the metastore is asked for the partitions of a table."""
+
+    def after(self, table):
+        """When it has answered."""
+
+    def add(self, name, create_time, *partitions):
+        database, _, base = name.partition(".")
+        table = a_table(["dt"], name=base, location=f"hdfs://nn/elsewhere/{create_time}", create_time=create_time)
+        self.world.catalog.add_table(replace(table, database=database), partitions)
+
+    def rename(self, old, new):
+        if new and old in self.world.catalog.tables:
+            list(self.hive.rename_table(old, new))
+
+    def found(self):
+        return [name for name, _ in Census(self.world.cluster).partitions_inside(TOP, (), "sales")]
+
+
+@pytest.fixture
+def renamed(monkeypatch):
+    return Renamed(monkeypatch)
+
+
+@pytest.fixture(params=["refuses", "knows none"])
+def absent(request, monkeypatch, renamed):
+    """What a metastore says of the partitions of a table that is not there: without a listener before reads it does not look for it."""
+    partitions = renamed.world.metastore.partitions
+
+    def read(table):
+        try:
+            return partitions(table)
+        except MetastoreRefused:
+            return ()
+
+    if request.param == "knows none":
+        monkeypatch.setattr(renamed.world.metastore, "partitions", read)
+
+
+@pytest.mark.usefixtures("absent")
+@pytest.mark.parametrize("new", ["fin.a", "fin.z", "default.a", "sales.z"])
+def test_the_partitions_of_a_table_that_is_renamed_before_its_turn_are_known(renamed, new):
+    renamed.before = lambda _: renamed.rename("fin.rescue", new)
+    assert renamed.found() == [f"{new}/dt=1"]
+
+
+@pytest.mark.usefixtures("absent")
+def test_so_are_those_of_one_that_has_its_name_again_after_its_turn(renamed):
+    turns = iter([("fin.rescue", "fin.away"), ("fin.away", "fin.rescue")])
+    renamed.before = lambda _: renamed.rename(*next(turns, ("", "")))
+    assert renamed.found() == ["fin.rescue/dt=1"]
+
+
+@pytest.mark.usefixtures("absent")
+@pytest.mark.parametrize("by", ["a new one", "another one"])
+def test_so_are_those_of_one_whose_name_another_table_has_at_its_turn(renamed, by):
+    """Nothing is refused then: a table is made anew beside, and the names are exchanged."""
+    renamed.add("fin.zoo2", 9, a_partition("dt=1", "hdfs://nn/elsewhere/9/dt=1"))
+
+    def before(table):
+        if table.name == "rescue" and "fin.old" not in renamed.world.catalog.tables:
+            renamed.rename("fin.rescue", "fin.old")
+            if by == "another one":
+                renamed.rename("fin.zoo2", "fin.rescue")
+            else:
+                renamed.add("fin.rescue", 10, a_partition("dt=1", "hdfs://nn/elsewhere/10/dt=1"))
+
+    renamed.before = before
+    assert renamed.found() == ["fin.old/dt=1"]
+
+
+def test_so_are_those_of_one_that_has_its_name_again_when_it_is_asked_for_by_another(renamed):
+    def before(table):
+        if table.name == "rescue" and "fin.new" not in renamed.world.catalog.tables:
+            renamed.rename("fin.rescue", "fin.old")
+            renamed.add("fin.rescue", 10, a_partition("dt=1", "hdfs://nn/elsewhere/10/dt=1"))
+        elif table.name == "old":
+            renamed.rename("fin.rescue", "fin.new")
+            renamed.rename("fin.old", "fin.rescue")
+
+    renamed.before = before
+    assert renamed.found() == ["fin.rescue/dt=1"]
+
+
+@pytest.mark.usefixtures("absent")
+def test_a_table_that_is_renamed_a_second_time_is_found_in_the_next_round(renamed):
+    new = {"fin.rescue": "fin.b", "fin.b": "fin.c"}
+    renamed.before = lambda table: renamed.rename(table.full_name, new.get(table.full_name, ""))
+    assert renamed.found() == ["fin.c/dt=1"]
+
+
+@pytest.mark.usefixtures("absent")
+@pytest.mark.parametrize("first", ["fin.rescue", "fin.b"], ids=["before the turns of all", "after them"])
+def test_one_that_is_in_no_answer_of_a_reading_of_all_tables_is_in_one_of_the_next(renamed, monkeypatch, first):
+    """It is renamed while all tables are read, from a database that is read late to one that was read early."""
+    names_of = renamed.world.metastore.table_names
+
+    def read(database):
+        found = names_of(database)
+        if database == "default":
+            renamed.rename(first, "default.rescued")
+        return found
+
+    monkeypatch.setattr(renamed.world.metastore, "table_names", read)
+    renamed.before = lambda _: renamed.rename("fin.rescue", "fin.b")
+    assert renamed.found() == ["default.rescued/dt=1"]
+
+
+def test_one_that_is_too_large_to_be_read_counts_for_the_database_that_it_is_moved_to_meanwhile(renamed, monkeypatch):
+    monkeypatch.setattr(ports, "MOST_OF_TABLE", 1000)
+    stored = renamed.world.catalog.tables["fin.rescue"]
+    renamed.world.catalog.put_table(replace(stored, parameters={"x": "y" * 2000}))
+    renamed.before = lambda _: renamed.rename("fin.rescue", "sales.z")
+    assert renamed.found() == ["sales.z/(which cannot be read)"]
+
+
+@pytest.mark.usefixtures("absent")
+def test_one_that_is_renamed_again_and_again_may_show_everything_and_is_named(renamed, caplog):
+    """In any database: its owner can have that at any time, as with partitions that let each request fail."""
+    renamed.before = lambda table: table.name == "zoo" or renamed.rename(table.full_name, f"{table.full_name}x")
+    last = f"fin.rescue{'x' * module.MOST_ROUNDS}"
+    assert renamed.found() == [f"{last}/(which cannot be read)"]
+    assert f"step=read-partitions renamed tables=1 table={last}" in caplog.text
+
+
+@pytest.mark.usefixtures("absent")
+def test_tables_that_come_and_go_all_the_time_let_nothing_be_read_again(renamed):
+    """As a job does that writes a table beside, and exchanges the names."""
+    count = iter(range(20, 100))
+
+    def before(_):
+        nth = next(count)
+        if "fin.zoo" in renamed.world.catalog.tables:
+            renamed.world.catalog.drop_table("fin.zoo")
+        renamed.add(f"fin.new{nth}", nth)
+        renamed.rename(f"fin.new{nth}", "fin.zoo")
+
+    renamed.before = before
+    assert renamed.found() == ["fin.rescue/dt=1"]
+    assert sorted(renamed.asked) == ["fin.rescue", "fin.zoo"]
+
+
+def test_a_table_that_is_renamed_after_its_turn_is_found_once_more_at_most(renamed):
+    renamed.after = lambda _: renamed.rename("fin.rescue", "fin.rescued")
+    assert set(renamed.found()) == {"fin.rescue/dt=1", "fin.rescued/dt=1"}
+    assert renamed.asked.count("fin.rescued") == 1
 
 
 PATHS = ["/a/.hivekeeper", "/a/.hivekeeper-t", "/a/.hivekeeper/a/.hivekeeper", "/.hivekeeper", "/a[1]/.hivekeeper"]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from hivekeeper.codes import Exit
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from support.desk import outcomes
 from support.fakes.files import Killed
@@ -65,6 +69,8 @@ def test_files_in_a_sticky_directory_stay_there(is_killed):
     theirs = make_sticky(desk)
     act_where_it_leaves(desk, lambda: put_sticky_there(desk), desk.compact, is_killed)
     assert "payment.parquet" in theirs.children
+    # It is back where it was found, and no backup.
+    assert desk.world.files.namespace.find(desk.live("dt=1")) is theirs
 
 
 def test_files_in_a_sticky_directory_that_comes_before_the_check_stay_there():
@@ -74,6 +80,30 @@ def test_files_in_a_sticky_directory_that_comes_before_the_check_stay_there():
     at(desk, ["write_new", "/clock"], lambda: put_sticky_there(desk))
     assert outcomes(desk.compact()) != {"dt=1": "swapped"}
     assert "payment.parquet" in theirs.children
+
+
+def test_a_run_of_a_former_version_that_was_killed_in_its_gap_is_finished():
+    """Its plan has no ids of directories."""
+    desk = a_desk()
+    files, live = desk.world.files, desk.live("dt=1")
+
+    def come_late_and_die():
+        desk.world.add_file(f"{live}/mine.parquet", ["mine"])
+        at(desk, ["rename_exact", f"/ready/u00001 {live}"], lambda: files.die_after(0))
+
+    at(desk, leaves(desk), come_late_and_die)
+    with pytest.raises(Killed):
+        desk.compact()
+    survive(desk)
+    (run,) = desk.run_directories()
+    plan = f"{desk.control.runs}/{run}/plan.json"
+    head, unit = map(json.loads, str(files.contents(desk.control.top)[plan]).splitlines())
+    former = {key: value for key, value in unit.items() if key not in ("join", "inside", "directoryId")}
+    files.writer.delete(plan)
+    files.writer.add(plan, "".join(json.dumps(line) + "\n" for line in ({**head, "version": 1}, former)))
+    desk.recover()
+    assert [effect.partition for effect in desk.log().effects] == ["dt=1"]
+    assert f"{live}/mine.parquet" in files.contents(live)
 
 
 @KILLED
@@ -130,15 +160,42 @@ def test_a_late_file_is_not_moved_into_another_table_by_a_rollback_that_brings_n
             put_back(desk)
 
     monkeypatch.setattr(DirectoryExchange, "carry_over", carry_over_there)
-    assert outcomes(desk.rollback(desk.runs[-1])) == {"dt=1": "rolled-back"}
+    assert outcomes(desk.rollback(desk.runs[-1])) == {"dt=1": Outcome.MISPLACED.code}
     assert sorted(desk.world.files.contents(THEIRS)) == before
+
+
+def test_a_late_file_goes_to_the_directory_that_a_rollback_brings_in_without_files():
+    desk = desk_with_nothing_to_bring_in()
+    live = desk.live("dt=1")
+    at(desk, leaves(desk), lambda: desk.world.add_file(f"{live}/mine.parquet", ["mine"]))
+    assert outcomes(desk.rollback(desk.runs[-1])) == {"dt=1": "rolled-back"}
+    assert list(desk.world.files.contents(live)) == [f"{live}/mine.parquet"]
+
+
+def test_after_a_kill_it_stays_in_the_backup_and_is_told():
+    """Nothing shows any more which directory was brought in."""
+    desk = desk_with_nothing_to_bring_in()
+    files, live = desk.world.files, desk.live("dt=1")
+
+    def come_late_and_die():
+        desk.world.add_file(f"{live}/mine.parquet", ["mine"])
+        at(desk, ["rename_exact", "/mine.parquet "], lambda: files.die_after(0))
+
+    at(desk, leaves(desk), come_late_and_die)
+    with pytest.raises(Killed):
+        desk.rollback(desk.runs[-1])
+    survive(desk)
+    result = desk.recover()
+    assert result.code is Exit.INVESTIGATE
+    assert not files.contents(live)
+    assert any(path.endswith("/retired/u00001/mine.parquet") for path in files.contents(desk.control.top))
 
 
 def test_nothing_in_another_table_is_moved_up_by_a_rollback_that_brings_nothing_in(monkeypatch):
     desk = desk_with_nothing_to_bring_in()
     before = make_theirs(desk, {"payment.parquet": 1000, "old/part-1.parquet": 1000})
     act_before_live_is_settled(desk, put_there, monkeypatch)
-    assert outcomes(desk.rollback(desk.runs[-1])) == {"dt=1": "rolled-back"}
+    assert outcomes(desk.rollback(desk.runs[-1])) == {"dt=1": Outcome.MISPLACED.code}
     put_back(desk)
     assert sorted(desk.world.files.contents(THEIRS)) == before
 

@@ -82,13 +82,13 @@ public class Blocks {
   public boolean isAnywhere(String near, long fileId) throws IOException {
     Place place = onHdfs(near);
     if (place.real == null) return false;
+    place.requireIds();
     try {
       place.fs.getFileStatus(new Path(Place.BY_ID + fileId));
       return true;
     } catch (FileNotFoundException gone) {
       return false;
     } catch (IOException failed) {
-      if (Place.isUnmounted(failed)) throw new UnsupportedOperationException(near + ": a router has no place for ids");
       if (!Denials.isDenial(failed)) throw failed;
       return true;
     }
@@ -113,7 +113,10 @@ public class Blocks {
     }
   }
 
-  /** By the file's id, so that no other file is cut that comes to its path, and only while it has these blocks, as `of` gives them. */
+  /**
+   * By the file's id, so that no other file is cut that comes to its path, and only while it has these blocks, as `of` gives them. Behind a
+   * router that may be another nameservice's file, and the numbers of its blocks the same.
+   */
   public void cut(String text, long fileId, long length, String expected) throws IOException {
     Place place = onHdfs(text);
     place.requireReal();
@@ -121,8 +124,10 @@ public class Blocks {
     HdfsFileStatus status = client.getFileInfo(place.real.toUri().getPath());
     if (status == null) throw new FileNotFoundException(text + ": no such file");
     if (status.getFileId() != fileId) throw new InvalidPathHandleException(text + ": another file is there");
+    String pool = Place.poolOf(client.getLocatedBlocks(place.real.toUri().getPath(), 0, 1));
     String exact = Place.BY_ID + fileId;
     LocatedBlocks all = client.getLocatedBlocks(exact, 0, Long.MAX_VALUE);
+    if (!pool.equals(Place.poolOf(all))) throw new UnsupportedOperationException(text + ": it is not found by its id: is there a router?");
     if (all.isUnderConstruction()) throw new UnsupportedOperationException(text + ": it is open");
     if (!isSame(blocks(all), Json.readList(expected))) throw new UnsupportedOperationException(text + ": somebody has written to it");
     requireEdge(all, text, length);

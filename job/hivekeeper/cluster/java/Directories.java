@@ -38,11 +38,73 @@ public class Directories {
   public void makeInside(String text) throws IOException {
     Place around = Place.of(conf, new Path(text).getParent().toString());
     around.requireReal();
-    Path path = Path.mergePaths(around.real, new Path("/" + new Path(text).getName()));
-    if (around.isLocal()) {
-      LocalFiles.makeDirectory(LocalFiles.path(path), false);
-    } else if (!around.hdfs().mkdir(path, OWNER_ONLY)) {
-      throw new IOException(text + ": the directory could not be made");
+    makeClosed(around, inside(around.real, new Path(text).getName()));
+  }
+
+  /**
+   * The same with an empty file in it, if nothing is there. `name`: the same, below a name that nobody can guess.
+   * There it is made with the file in it, and comes to its place then: no other directory gets that file, whoever exchanges some meanwhile.
+   */
+  public void makeSealed(String text, String unguessable, String name, String seal) throws IOException {
+    Place around = Place.of(conf, new Path(text).getParent().toString());
+    around.requireReal();
+    Path path = inside(around.real, new Path(text).getName());
+    FileEntry present = FileEntry.at(around.beside(path));
+    if (present != null && !present.isDir) throw new FileAlreadyExistsException(text + ": exists and is not a directory");
+    if (present != null) return;
+    Path closed = inside(around.real, unguessable);
+    Path made = inside(closed, name);
+    boolean isInPlace = false;
+    try {
+      makeClosed(around, closed);
+      makeWithFile(around.beside(closed), made, seal);
+      new Renames(conf).rename(made.toString(), path.toString());
+      isInPlace = true;
+    } catch (FileAlreadyExistsException standing) {
+      // Of another run, perhaps: whoever takes the lock in it sees.
+      return;
+    } finally {
+      if (!isInPlace) discard(around.fs, inside(made, seal), made);
+      discard(around.fs, closed);
+    }
+  }
+
+  private static Path inside(Path directory, String name) {
+    return Path.mergePaths(directory, new Path("/" + name));
+  }
+
+  private static void makeClosed(Place around, Path directory) throws IOException {
+    if (around.isLocal()) LocalFiles.makeDirectory(LocalFiles.path(directory), false);
+    else if (!around.hdfs().mkdir(directory, OWNER_ONLY)) throw new IOException(directory + ": the directory could not be made");
+  }
+
+  /**
+   * In one step where directories are found by their ids: else somebody may put another one there before the file is made. Then its mode is
+   * that of the one around it, so that this must be closed.
+   */
+  private static void makeWithFile(Place closed, Path directory, String file) throws IOException {
+    FileEntry around = FileEntry.at(closed);
+    if (around == null) throw new FileNotFoundException(closed.path + ": no such directory");
+    if (closed.isHdfs() && closed.isFoundById(around.fileId)) {
+      Path exact = new Path(Place.BY_ID + around.fileId + "/" + directory.getName());
+      TextFiles.createWithDirectory(closed.hdfs(), inside(exact, file)).close();
+      FsPermission given = closed.hdfs().getFileStatus(exact).getPermission();
+      if (!given.equals(OWNER_ONLY)) throw new IOException(closed.path + ": another directory was put in its place");
+      return;
+    }
+    makeClosed(closed, directory);
+    if (closed.isLocal()) LocalFiles.makeFile(LocalFiles.path(inside(directory, file)));
+    else TextFiles.create(closed.hdfs(), inside(directory, file), 0600).close();
+  }
+
+  /** One after the other, as long as they are empty; what stays under such a name is nothing that anybody looks for. */
+  private static void discard(FileSystem fs, Path... paths) {
+    try {
+      for (Path path : paths) {
+        if (!fs.delete(path, false)) return;
+      }
+    } catch (IOException kept) {
+      return;
     }
   }
 
@@ -77,13 +139,13 @@ public class Directories {
 
   /**
    * The file with this name and id in the directory with this id. A NameNode finds that one wherever it is, local files have no such paths, and
-   * a router may ask another NameNode, where the directory's id is that of another one.
+   * a router may ask another NameNode (Place.hasIds).
    */
   public void deleteListed(String text, long directoryId, long fileId) throws IOException {
     Place place = Place.of(conf, text);
     if (place.real == null) return;
     Path exact = new Path(Place.BY_ID + directoryId, place.real.getName());
-    if (place.isHdfs() && isAt(place.fs, exact, fileId)) {
+    if (place.hasIds() && isAt(place.fs, exact, fileId)) {
       // Not by its path as well: another directory may come there within this call.
       deleteOne(place.fs, exact);
       return;
@@ -98,9 +160,6 @@ public class Directories {
     try {
       return FileEntry.of(fs.getFileStatus(path)).fileId == fileId;
     } catch (FileNotFoundException absent) {
-      return false;
-    } catch (IOException failed) {
-      if (!Place.isUnmounted(failed)) throw failed;
       return false;
     }
   }

@@ -105,15 +105,16 @@ public class LeaseLock {
 
   /**
    * [the id of the directory that the lock's file is in, that of the directory around it], wherever these are; 0 where nothing is found by its
-   * id, as behind a router or a mount (with ViewFileSystemOverloadScheme one is at `hdfs:`, too). A router may ask another NameNode, which has
-   * other files with these ids. Where it may not be asked, as whoever may move the directory can have it for one call, this fails: without the
+   * id, as behind a router (Place.hasIds) or a mount (with ViewFileSystemOverloadScheme one is at `hdfs:`, too). Where
+   * it may not be asked, or the lock is not at its path, as whoever may move the directory can have it for one call, this fails: without the
    * id another directory could be at its path for the whole run.
    */
   public String directoryIds(int number) throws IOException {
     Held held = find(number);
-    long id = held.isMounted ? 0 : held.directory.idAt(held.fileId + "/..");
-    boolean isFound = id != 0 && held.directory.idAt(id + "/" + held.path.getName()) == held.fileId;
-    return Json.write(isFound ? new long[] {id, held.directory.idAt(id + "/..")} : new long[] {0, 0});
+    if (held.isMounted || !held.directory.beside(held.path).isFoundById(held.fileId)) return Json.write(new long[] {0, 0});
+    long id = held.directory.idAt(held.fileId + "/..");
+    if (id == 0) throw new FileNotFoundException(held.path + ": the file of the lock was deleted");
+    return Json.write(new long[] {id, held.directory.idAt(id + "/..")});
   }
 
   public void release(int number) throws IOException {

@@ -50,7 +50,7 @@ public class ListedFile {
     if (fileId == 0) return false;
     Place at = Place.of(conf, path);
     at.requireReal();
-    if (at.isFoundById(fileId)) return true;
+    if (at.isFileFoundById(fileId)) return true;
     ExactFile.requireAt(at, path, fileId);
     return false;
   }

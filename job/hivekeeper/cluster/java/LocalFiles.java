@@ -164,6 +164,11 @@ class LocalFiles {
     }
   }
 
+  /** An empty one that is new, for this user alone. */
+  static void makeFile(java.nio.file.Path path) throws IOException {
+    Files.createFile(path, new FileAttribute[] {PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"))});
+  }
+
   private static void giveToOne(Place place, java.nio.file.Path file, String toOwner, String toGroup, int mode) throws IOException {
     FileEntry now = entry(place, file);
     if (now == null) return;

@@ -8,22 +8,15 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.hadoop.hive.metastore.Warehouse;
 import org.apache.hadoop.hive.metastore.api.FieldSchema;
 import org.apache.hadoop.hive.metastore.api.MetaException;
 import org.apache.hadoop.hive.metastore.api.Order;
-import org.apache.hadoop.hive.metastore.api.Partition;
 import org.apache.hadoop.hive.metastore.api.SerDeInfo;
 import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
 import org.apache.hadoop.hive.metastore.api.Table;
 
 /** Reads databases, tables and partitions, using the field names of `model.Table` and `model.Partition`. */
 public class MetastoreReader {
-  private static final int PARTITIONS_AT_FIRST = 100;
-  private static final long WEIGHT_AT_ONCE = 1L << 26;
-  /** So much of a partition's location and values, which its name repeats, does not count: a table may have a million of them. */
-  private static final long USUAL_PLACE = 256L;
-
   private final MetastoreConnection connection;
 
   public MetastoreReader(MetastoreConnection connection) {
@@ -37,6 +30,11 @@ public class MetastoreReader {
   /** "null" if the database does not exist. Fails above `mostTables`. */
   public String tableNames(String database, int mostTables) throws Exception {
     return connection.isDatabase(database) ? Json.write(namesIn(database, mostTables)) : "null";
+  }
+
+  /** The same of a database that was there: none if it is not any more. */
+  public String namesLeft(String database, int mostTables) throws Exception {
+    return Json.write(namesIn(database, mostTables));
   }
 
   /**
@@ -150,23 +148,27 @@ public class MetastoreReader {
   }
 
   /**
-   * {locations, paths, unreadable}: the qualified location of every table of a database that has one; where Spark finds its files, if that is
-   * elsewhere; why a table cannot be read. Of one table's paths that have more than `mostCharacters` together some are left out. Fails above
-   * `mostTables`, and if all that is told has more characters than `most`, or does not fit into memory.
+   * {locations, paths, others, unreadable}: the qualified location of each of these tables that has one, of all of a database if names is
+   * null; where Spark finds its files, if that is elsewhere; those that have neither; why a table cannot be read. Of one table's paths that
+   * have more than `mostCharacters` together some are left out. Fails above `mostTables`, and if all that is told has more characters than
+   * `most`, or does not fit into memory.
    */
-  public String locations(String database, int mostCharacters, int mostTables, long most) throws Exception {
+  public String locations(String database, String names, int mostCharacters, long most, int mostTables) throws Exception {
     try {
-      return Json.write(readLocations(database, mostCharacters, mostTables, most));
+      return Json.write(readLocations(database, names, mostCharacters, most, mostTables));
     } catch (OutOfMemoryError tooLarge) {
       throw new MetaException("there is no memory for where they are");
     }
   }
 
-  private Map<String, Object> readLocations(String database, int mostCharacters, int mostTables, long most) throws Exception {
+  private Map<String, Object> readLocations(String database, String names, int mostCharacters, long most, int mostTables)
+      throws Exception {
     long told = 0;
     Map<String, String> places = new LinkedHashMap<String, String>();
     Map<String, Object> paths = new LinkedHashMap<String, Object>();
-    TableBatches batches = new TableBatches(connection, database, namesIn(database, mostTables));
+    List<String> others = new ArrayList<String>();
+    List<String> wanted = names == null ? namesIn(database, mostTables) : Json.readStrings(names);
+    TableBatches batches = new TableBatches(connection, database, wanted);
     for (List<Table> batch = batches.next(); batch != null; batch = batches.next()) {
       for (Table table : batch) {
         String location = table.getSd() == null ? null : table.getSd().getLocation();
@@ -175,6 +177,7 @@ public class MetastoreReader {
         elsewhere.remove(places.get(table.getTableName()));
         List<String> own = new ArrayList<String>(elsewhere);
         if (!own.isEmpty()) paths.put(table.getTableName(), own);
+        if (own.isEmpty() && !places.containsKey(table.getTableName())) others.add(table.getTableName());
         told += Weight.of(table.getTableName()) + Weight.of((String) places.get(table.getTableName())) + Weight.of(own);
         if (told > most) throw new MetaException("their names and locations have more than " + most + " characters");
       }
@@ -182,6 +185,7 @@ public class MetastoreReader {
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("locations", places);
     found.put("paths", paths);
+    found.put("others", others);
     found.put("unreadable", batches.unreadable);
     return found;
   }
@@ -235,15 +239,6 @@ public class MetastoreReader {
     return Json.write(found);
   }
 
-  /** One partition; `storage` is an index into the list of storages, which partitions share. */
-  public static class PartitionRow {
-    public String name;
-    public List<String> values;
-    public String location;
-    public int storage;
-    public Map<String, String> parameters;
-  }
-
   /**
    * {storages, partitions}: the named partitions that exist, or all if names is null; "null" if there are more than `mostPartitions`, or if
    * their properties, and what is long of their locations and values, are together heavier than `most`, or do not fit into memory. Hive's
@@ -251,8 +246,9 @@ public class MetastoreReader {
    */
   public String partitions(String database, String table, String names, long most, int mostPartitions) throws Exception {
     try {
-      Map<String, Object> found = readPartitions(database, table, names, most, mostPartitions);
-      return found == null ? "null" : Json.writeAscii(found);
+      PartitionReading reading = new PartitionReading(connection, database, table, most, mostPartitions);
+      boolean isFit = names == null ? reading.readAll() : reading.read(Json.readStrings(names));
+      return isFit ? Json.writeAscii(reading.found()) : "null";
     } catch (MetaException failed) {
       if (!SteadyClient.isTooLarge(failed)) throw failed;
       return "null";
@@ -261,56 +257,8 @@ public class MetastoreReader {
     }
   }
 
-  private Map<String, Object> readPartitions(String database, String table, String names, long most, int mostPartitions)
-      throws Exception {
-    List<String> wanted = names == null ? connection.client.listPartitionNames(database, table, (short) -1) : Json.readStrings(names);
-    if (wanted.size() > mostPartitions) return null;
-    List<FieldSchema> keys = wanted.isEmpty() ? null : connection.client.getTable(database, table).getPartitionKeys();
-    Numbered storages = new Numbered();
-    List<PartitionRow> rows = new ArrayList<PartitionRow>();
-    long weight = 0;
-    long heaviest = 1;
-    int atOnce = PARTITIONS_AT_FIRST;
-    for (int done = 0; done < wanted.size(); atOnce = fitting(heaviest)) {
-      List<String> batch = new ArrayList<String>(wanted.subList(done, Math.min(done + atOnce, wanted.size())));
-      done += batch.size();
-      for (Partition partition : connection.client.getPartitionsByNames(database, table, batch)) {
-        int known = storages.all.size();
-        // A view's has no place.
-        StorageDescriptor sd = partition.getSd() == null ? new StorageDescriptor() : partition.getSd();
-        rows.add(row(partition, sd, keys, storages));
-        long own = Weight.of(partition.getParameters());
-        weight += own + Math.max(0L, Weight.of(sd.getLocation()) + 2 * Weight.of(partition.getValues()) - USUAL_PLACE);
-        weight += storages.all.size() > known ? Weight.ofFormat(sd) : 0;
-        if (weight > most) return null;
-        heaviest = Math.max(heaviest, own + Weight.of(sd));
-      }
-    }
-    Map<String, Object> found = new LinkedHashMap<String, Object>();
-    found.put("storages", storages.all);
-    found.put("partitions", rows);
-    return found;
-  }
-
-  /** How many partitions are read at once if the heaviest so far is no exception. */
-  private static int fitting(long heaviest) {
-    return (int) Math.max(1, Math.min(MetastoreConnection.PARTITIONS_AT_ONCE, WEIGHT_AT_ONCE / heaviest));
-  }
-
-  private static PartitionRow row(Partition partition, StorageDescriptor sd, List<FieldSchema> keys, Numbered storages) throws Exception {
-    PartitionRow row = new PartitionRow();
-    row.name = Warehouse.makePartName(keys, partition.getValues());
-    row.values = partition.getValues();
-    row.location = text(sd.getLocation());
-    Map<String, Object> storage = storage(sd);
-    storage.put("layout", layout(sd));
-    row.storage = storages.of(storage);
-    row.parameters = parameters(partition.getParameters());
-    return row;
-  }
-
   /** What a partition's own definition promises of its files: ALTER TABLE … NOT CLUSTERED leaves those of older partitions as they are. */
-  private static String layout(StorageDescriptor sd) {
+  static String layout(StorageDescriptor sd) {
     if (sd.getNumBuckets() > 0 || !orEmpty(sd.getBucketCols()).isEmpty()) return "bucketed";
     if (!skewedColumns(sd).isEmpty()) return "skewed";
     return orEmpty(sd.getSortCols()).isEmpty() ? "" : "sorted";
@@ -350,7 +298,7 @@ public class MetastoreReader {
     return found;
   }
 
-  private static Map<String, Object> storage(StorageDescriptor sd) {
+  static Map<String, Object> storage(StorageDescriptor sd) {
     SerDeInfo serde = sd.getSerdeInfo() == null ? new SerDeInfo() : sd.getSerdeInfo();
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("input_format", text(sd.getInputFormat()));
@@ -390,7 +338,7 @@ public class MetastoreReader {
     return list == null ? Collections.emptyList() : list;
   }
 
-  private static String text(String value) {
+  static String text(String value) {
     return value == null ? "" : value;
   }
 }

@@ -12,9 +12,9 @@ import org.apache.hadoop.fs.Path;
  */
 class OwnTrash {
   private final Place place;
-  private final boolean hasIds;
+  private boolean hasIds;
 
-  /** `place`: what is to go there. `hasIds`: whether its file system finds directories by their ids. */
+  /** `place`: what is to go there. `hasIds`: whether that is found by its id. */
   OwnTrash(Place place, boolean hasIds) {
     this.place = place;
     this.hasIds = hasIds;
@@ -27,6 +27,8 @@ class OwnTrash {
   Path open(Path root, Path wanted) throws IOException {
     List<Path> down = new ArrayList<Path>();
     for (Path one = wanted; !one.equals(root); one = one.getParent()) down.add(0, one);
+    // A router may have the trash in another nameservice.
+    hasIds = hasIds && place.beside(root).hasIds();
     Path exact = openOne(root, root);
     if (!hasIds) requireFixed(root.getParent());
     for (Path one : down) exact = openOne((Path) one, Path.mergePaths(exact, new Path("/" + ((Path) one).getName())));

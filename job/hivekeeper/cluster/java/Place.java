@@ -8,6 +8,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.viewfs.ViewFileSystem;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
+import org.apache.hadoop.hdfs.protocol.LocatedBlocks;
 import org.apache.hadoop.ipc.RemoteException;
 
 /**
@@ -18,6 +19,7 @@ import org.apache.hadoop.ipc.RemoteException;
 class Place {
   /** HDFS finds a file or directory by its id below this path, wherever it is. */
   static final String BY_ID = "/.reserved/.inodes/";
+  private static final int MOST_TRIES = 5;
 
   final FileSystem fs;
   final Path path;
@@ -60,18 +62,103 @@ class Place {
 
   /** The same on HDFS, by the id of what is there, so that nobody can put another one there. In a snapshot an id is that of the present. */
   Place byId(long fileId) {
-    boolean isInSnapshot = isHdfs() && (real.toUri().getPath() + "/").contains("/.snapshot/");
-    return isHdfs() && !isInSnapshot ? new Place(fs, path, new Path(BY_ID + fileId)) : this;
+    return mayHaveIds() ? new Place(fs, path, new Path(BY_ID + fileId)) : this;
+  }
+
+  private boolean mayHaveIds() {
+    return isHdfs() && !(real.toUri().getPath() + "/").contains("/.snapshot/");
   }
 
   /**
-   * Whether this file is found by its id: not in a snapshot, behind a router or a mount. A router may ask another NameNode, which has other
-   * files with these ids, so the directory must have it by its name, too.
+   * Whether the NameNode that knows this path is the one that is asked for ids. A router asks that of one nameservice for all ids, whichever has
+   * the path, and ids alone do not tell, because all NameNodes count from the same number. So what is at the path, or else the nearest
+   * directory above, must be the same by its id.
    */
+  boolean hasIds() throws IOException {
+    return isSameById(0);
+  }
+
+  /** The same by just what has this id. Fails if something else is at the path: it may be a stranger's. */
   boolean isFoundById(long fileId) throws IOException {
-    if (byId(fileId) == this || !path.equals(real)) return false;
-    long directory = idAt(fileId + "/..");
-    return directory != 0 && idAt(directory + "/" + real.getName()) == fileId;
+    return isSameById(fileId);
+  }
+
+  /** Fails unless hasIds. What this user may not look at by its id counts as another one. */
+  void requireIds() throws IOException {
+    boolean hasIds = false;
+    try {
+      hasIds = hasIds();
+    } catch (IOException failed) {
+      if (!Denials.isDenial(failed)) throw failed;
+    }
+    if (!hasIds) throw new UnsupportedOperationException(path + ": it is not found by ids: is there a router?");
+  }
+
+  /**
+   * Whether the file that was here is found by this id, by the NameNode that has what is here now: not in a snapshot, behind a mount, or in
+   * another nameservice behind a router. Blocks tell, because each NameNode has a pool of its own: whoever has files in two nameservices
+   * can make all else alike.
+   */
+  boolean isFileFoundById(long fileId) throws IOException {
+    if (!mayHaveIds() || !path.equals(real)) return false;
+    String pool = poolAt(real.toUri().getPath());
+    return !pool.isEmpty() && pool.equals(poolAt(BY_ID + fileId));
+  }
+
+  private String poolAt(String named) throws IOException {
+    try {
+      return poolOf(hdfs().getClient().getLocatedBlocks(named, 0, 1));
+    } catch (FileNotFoundException gone) {
+      return "";
+    } catch (IOException failed) {
+      if (!isUnmounted(failed)) throw failed;
+      return "";
+    }
+  }
+
+  /** "" of a file without blocks. */
+  static String poolOf(LocatedBlocks blocks) {
+    return blocks.locatedBlockCount() == 0 ? "" : blocks.get(0).getBlock().getBlockPoolId();
+  }
+
+  private boolean isSameById(long fileId) throws IOException {
+    if (!mayHaveIds()) return false;
+    Place there = this;
+    for (int tries = 0; tries < MOST_TRIES; ) {
+      FileEntry named = FileEntry.at(there);
+      if (fileId != 0 && (named == null || named.fileId != fileId)) throw new FileNotFoundException(path + ": another one is there");
+      if (named == null && there.real.isRoot()) return false;
+      if (named == null) {
+        there = beside(there.real.getParent());
+        continue;
+      }
+      if (isSame(named, entryOf(named.fileId))) return true;
+      // Unless it was changed between these calls, what has its id is another one.
+      if (isSame(named, FileEntry.at(there))) return false;
+      tries++;
+    }
+    throw new IOException(path + ": it is being changed again and again");
+  }
+
+  /** Null if nothing has this id. */
+  private FileEntry entryOf(long fileId) throws IOException {
+    try {
+      return FileEntry.at(byId(fileId));
+    } catch (IOException failed) {
+      if (!isUnmounted(failed)) throw failed;
+      return null;
+    }
+  }
+
+  /** Not by its length, which is another one while it is written. */
+  private static boolean isSame(FileEntry one, FileEntry other) {
+    return other != null
+        && one.fileId == other.fileId
+        && one.isDir == other.isDir
+        && one.mtimeMs == other.mtimeMs
+        && one.mode == other.mode
+        && one.owner.equals(other.owner)
+        && one.group.equals(other.group);
   }
 
   /** The id of what is at a path below the ids, 0 if nothing is. Asked of the client, because a Path would resolve two dots itself. */

@@ -267,27 +267,12 @@ public class Rights {
     }
   }
 
-  /** The path of a directory by its id; where there is none, its own path, as long as it is there. */
+  /** The path of a directory by its id; where that is not known, its own path. Fails if another one is there. */
   private static Path find(Place place, long fileId) throws IOException {
-    Path exact = byId(place, fileId);
-    if (place.isHdfs() && isDirectory(place.fs, exact)) return exact;
+    if (place.isFoundById(fileId)) return place.fs.makeQualified(place.byId(fileId).real);
     FileEntry there = FileEntry.at(place);
     if (there == null || there.fileId != fileId) throw new FileNotFoundException(place.path + ": another directory is there");
     return place.real;
-  }
-
-  private static Path byId(Place place, long fileId) {
-    return place.fs.makeQualified(place.byId(fileId).real);
-  }
-
-  /** One that may not be looked at just now is there. A router may say anything of a path that it does not know. */
-  private static boolean isDirectory(FileSystem fs, Path path) throws IOException {
-    try {
-      return fs.getFileStatus(path).isDirectory();
-    } catch (IOException failed) {
-      if (Denials.isDenial(failed)) throw failed;
-      return false;
-    }
   }
 
   private static void giveToOne(FileSystem fs, FileStatus status, Guard wanted, int mode, List<String> acl) throws IOException {

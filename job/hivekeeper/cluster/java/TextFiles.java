@@ -228,6 +228,13 @@ public class TextFiles {
     return create(fs, path, mode, 0, 0L);
   }
 
+  /** The same for this user alone, and in one step with the directory around it, which gets the mode of the one around that. */
+  static FSDataOutputStream createWithDirectory(DistributedFileSystem fs, Path path) throws IOException {
+    EnumSet<CreateFlag> flags = EnumSet.of(CreateFlag.CREATE, CreateFlag.SHOULD_REPLICATE);
+    FsPermission permission = new FsPermission((short) OWNER_ONLY);
+    return fs.create(path, permission, flags, WRITE_BYTES, fs.getDefaultReplication(path), fs.getDefaultBlockSize(path), null, null);
+  }
+
   private static FSDataOutputStream create(FileSystem fs, Path path, int mode, int copies, long blockBytes) throws IOException {
     FsPermission permission = new FsPermission((short) mode);
     short replication = (short) Math.max(copies, fs.getDefaultReplication(path));

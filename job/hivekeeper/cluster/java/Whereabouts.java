@@ -40,6 +40,7 @@ public class Whereabouts {
     if (place.real != null && !place.isHdfs()) throw new UnsupportedOperationException(near + ": it is not on HDFS");
     Map<Long, String> found = new LinkedHashMap<Long, String>();
     if (place.real == null) return Json.write(found);
+    place.requireIds();
     Map<Long, String[]> left = new LinkedHashMap<Long, String[]>();
     for (Map.Entry<String, Object> one : Json.readMap(former).entrySet()) {
       left.put(Long.valueOf((String) one.getKey()), ((String) one.getValue()).split("/"));
