@@ -1639,6 +1639,19 @@ def test_an_acl_is_taken_off_with_its_default_entries_and_given_without_any(file
     assert files_world.files.exposed(directory, 1) == ()
 
 
+@pytest.mark.parametrize("access", [("user:bob:r-x", "mask::r-x"), ()], ids=["beside others", "alone"])
+def test_default_entries_are_given_where_the_wanted_acl_has_them(access, files_world):
+    files_world.skip_on("local", "local files have none in Hadoop")
+    directory = files_world.path("d")
+    files_world.writer.add(directory + "/f", "x")
+    before = files_world.files.attributes([directory])[directory]
+    default = ("default:group::r-x", "default:group:etl:r-x", "default:mask::r-x", "default:other::---", "default:user::rwx")
+    acl = tuple(sorted((*default, *access, "group::r-x", "other::---", "user::rwx")))
+    files_world.files.guard({directory: Guard(0o750, acl=acl)})
+    after = files_world.files.attributes([directory])[directory]
+    assert (after.mode, after.acl, after.file_mode) == (0o750, acl, before.file_mode)
+
+
 def test_a_default_acl_gives_nobody_anything_in_what_is_made(files_world):
     files_world.skip_on("local", "local files have none in Hadoop")
     files_world.skip_on("fake", "nothing is inherited there")

@@ -91,17 +91,3 @@ def test_where_they_cannot_be_closed_the_control_directory_is():
     assert orders.compact().code is Exit.DONE
     assert world.files.stat(orders.control.top).mode & 0o777 == 0o700
     assert world.files.stat(orders.control.runs).mode & 0o777 == 0o700
-
-
-def test_a_directory_of_a_run_that_no_entry_names_is_closed():
-    world = World()
-    world.add_table(a_table(name="orders", create_time=5), {"": [1000] * 3})
-    orders = Desk(world, "sales.orders", backup_table=False)
-    orders.compact()
-    former = f"{orders.control.runs}/20250101t020000z-0000.t1"
-    world.files.make_directory(f"{former}/retired")
-    world.files.namespace.find(former).attributes = replace(world.files.namespace.find(former).attributes, mode=0o755)
-    orders.append("", "a", "b", "c")
-    orders.compact()
-    found = world.files.stat(former)
-    assert found is None or found.mode & 0o077 == 0

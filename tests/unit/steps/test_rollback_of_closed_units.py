@@ -68,6 +68,18 @@ def test_of_two_runs_that_are_rolled_back_both_stay_closed():
     assert rights_at(desk, desk.live("dt=1"))[1] == 0o700
 
 
+def test_of_two_runs_that_are_rolled_back_the_older_one_is_as_closed_as_the_newer_one_that_came_back_before():
+    desk = compacted(mode=0o755)
+    first = desk.runs[-1]
+    give_rights(desk, desk.live("dt=1"), mode=0o700)
+    desk.append("dt=1", "a", "b")
+    desk.compact()
+    give_rights(desk, desk.live("dt=1"), mode=0o755)
+    assert outcomes(desk.rollback(first))["dt=1"] == "rolled-back"
+    assert rights_at(desk, desk.live("dt=1"))[1] == 0o700
+    assert place_of(desk, "a") == desk.live("dt=1")
+
+
 @pytest.mark.parametrize("mode", [0o750, 0o755, 0o777])
 def test_what_was_opened_since_comes_back_with_its_own_rights(mode):
     desk = compacted(mode=0o700)
