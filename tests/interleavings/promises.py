@@ -78,7 +78,8 @@ def judge_now(world: World) -> Iterator[str]:
     if world.exists(LIVE) and not shown and set(ORIGINAL) <= set(need) and any(seen[row] for row in need):
         yield "readers see late rows without the snapshot's" + (", in an outage" if ("killed",) in world.facts else "")
     yield from (f"a reader gets [{', '.join(fact[1])}]" for fact in world.facts if fact[0] == "read" and not is_right(fact[1]))
-    may_investigate = bool({("moved",), ("nested",)} & world.facts)
+    # What is dropped while it is away after a kill may have been dropped for that.
+    may_investigate = bool({("moved",), ("nested",)} & world.facts) or {("dropped",), ("killed",)} <= world.facts
     ended = [fact for fact in world.facts if fact[0] == "ended" and not (fact[2] is Exit.INVESTIGATE and may_investigate)]
     yield from (f"{fact[1]} ends with {fact[2]}: {fact[3]}" for fact in ended)
 

@@ -284,15 +284,15 @@ def _confirmed(run: Run, unit: UnitResult, found: Places) -> UnitResult:
         return replace(unit, planned=replace(unit.planned, unit=new), why=why)
     if number not in found.changed:
         return unit
-    result = replace(unit, outcome=_outcome_of(run, found.changed[number]), has_backup=unit.exchanged)
+    result = replace(unit, outcome=_outcome_of(run, number, found.changed[number]), has_backup=unit.exchanged)
     return replace(result, why=explain(run, result, found.changed[number]))
 
 
-def _outcome_of(run: Run, why: Reason) -> Outcome:
-    """A missing partition was dropped on purpose; an operator has to look at anything else, and at one whose directory may have been away
-    for as long as an outage: `MSCK REPAIR TABLE … SYNC PARTITIONS` drops that.
+def _outcome_of(run: Run, number: UnitNumber, why: Reason) -> Outcome:
+    """A missing partition was dropped on purpose; an operator has to look at anything else, and at one whose directory was away for as long
+    as an outage: `MSCK REPAIR TABLE … SYNC PARTITIONS` drops that.
     """
-    return Outcome.DROPPED_MEANWHILE if why.code is Code.DROPPED and not run.is_recovered else Outcome.MISPLACED
+    return Outcome.DROPPED_MEANWHILE if why.code is Code.DROPPED and number not in run.were_away else Outcome.MISPLACED
 
 
 def explain(run: Run, result: UnitResult, why: Reason) -> Reason:

@@ -10,12 +10,12 @@ import logging
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Container, Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Container, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import NeedsInvestigation, Stopped
 from hivekeeper.model import Table
-from hivekeeper.names import ControlPaths, RunId, RunPaths
+from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
 from hivekeeper.plan import listings, recover
 from hivekeeper.plan.ownership import OWNER_AND_GROUP
 from hivekeeper.ports import Cluster, Lock
@@ -230,7 +230,10 @@ def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
 
     Raises Fenced before the next unit if the lock is lost, even if nobody took the directory.
     """
-    missing = _find_missing(run, plan.units) if len(plan.units) > 1 and plan.operation in EXCHANGES else frozenset()
+    missing = _find_missing(run, plan.units) if plan.operation in EXCHANGES else frozenset()
+    run.were_away.update(_find_away(run, [unit for unit in plan.units if unit.live in missing]))
+    if run.was_recovered_before:
+        run.were_away.update(unit.number for unit in plan.units)
     done: Dict[int, UnitResult] = {}
     for unit in sorted(plan.units, key=lambda unit: unit.live not in missing):
         if done and unit.live not in missing:
@@ -245,6 +248,12 @@ def _find_missing(run: Run, units: Sequence[PlannedUnit]) -> FrozenSet[str]:
     """The live directories that are absent, such as that of the unit an interrupted run was swapping."""
     lives = list(dict.fromkeys(unit.live for unit in units))
     return frozenset(lives) - find_existing(run.files, lives)
+
+
+def _find_away(run: Run, units: Sequence[PlannedUnit]) -> Iterable[UnitNumber]:
+    """Those of units without live whose files have left it for the run: of others, whoever dropped the partition deleted them."""
+    left = {run.paths.unit("retired", unit.number): unit.number for unit in units}
+    return [left[place] for place in find_existing(run.files, list(left))] if left else ()
 
 
 def _require_time(run: Run, plan: RunPlan, settled: int) -> None:

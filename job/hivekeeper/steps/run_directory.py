@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Callable, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
+from typing import Callable, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
@@ -108,6 +108,8 @@ class Run:
     checkpoint_interval: Optional[int] = None
     log_retention_ms: int = 0
     is_recovered: bool = False
+    # Of a recovery, the units whose live was missing when it began, or perhaps when an earlier one did, which was killed.
+    were_away: Set[UnitNumber] = field(default_factory=set, compare=False)
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
     # Of the directories with the new files of units that were looked at, by number: what is younger came since.
     incoming_ids: Dict[UnitNumber, int] = field(default_factory=dict, compare=False)
@@ -116,6 +118,12 @@ class Run:
     listed: Listed = field(default_factory=Listed, compare=False)
     whereabouts: Whereabouts = field(default_factory=Whereabouts, compare=False)
     hive_lock: HiveLock = field(default_factory=HiveLock, compare=False)
+
+    @property
+    def was_recovered_before(self) -> bool:
+        """Whether a recovery of it was killed."""
+        match = names.RUN_DIRECTORY.fullmatch(self.directory)
+        return match is not None and int(match["taken"] or 0) > 1
 
     @property
     def record_mode(self) -> int:
