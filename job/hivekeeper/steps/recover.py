@@ -233,7 +233,8 @@ def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
     missing = _find_missing(run, plan.units) if plan.operation in EXCHANGES else frozenset()
     run.were_away.update(_find_away(run, [unit for unit in plan.units if unit.live in missing]))
     if run.was_recovered_before:
-        run.were_away.update(unit.number for unit in plan.units)
+        # A join leaves live where it is.
+        run.were_away.update(unit.number for unit in plan.units if unit.join is None)
     done: Dict[int, UnitResult] = {}
     for unit in sorted(plan.units, key=lambda unit: unit.live not in missing):
         if done and unit.live not in missing:
