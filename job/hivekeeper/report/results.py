@@ -27,8 +27,9 @@ from hivekeeper.runlog.replay import FileSet
 # Which code wins when tables end differently: the one that most needs an operator comes first.
 SEVERITY = (Exit.INVESTIGATE, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)
 
-# With these an operator has to look, whatever ended the run: a later one may not find again what this one found.
-LOOKED_AT = (Exit.INVESTIGATE, Exit.DIFFERENT)
+# With these an operator has to look, whatever ended the run: a later one may not find again what this one found. A bug is looked at, too,
+# and is graver than a difference that it may hide.
+LOOKED_AT = (Exit.INVESTIGATE, Exit.BUG, Exit.DIFFERENT)
 
 # Of the text of each of two problems that are told as one.
 HALF = MOST_CHARACTERS // 2 - 50

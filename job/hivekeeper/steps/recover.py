@@ -84,7 +84,7 @@ def settle_runs(
         run_directory.require_name(table)
         whereabouts = Whereabouts(most_ms=math.inf) if every else Whereabouts()
         returned = Returned(is_unlimited=every)
-        run = Run(cluster, table, control, paths, lock, rights=rights, is_recovered=True, returned=returned, whereabouts=whereabouts)
+        run = Run(cluster, table, control, paths, lock, rights=rights, returned=returned, whereabouts=whereabouts)
         about, units = (settle or settle_run)(run, plan)
         yield plan.run, units
         if about is not None:
@@ -230,11 +230,10 @@ def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
 
     Raises Fenced before the next unit if the lock is lost, even if nobody took the directory.
     """
-    missing = _find_missing(run, plan.units) if plan.operation in EXCHANGES else frozenset()
-    run.were_away.update(_find_away(run, [unit for unit in plan.units if unit.live in missing]))
-    if run.was_recovered_before:
-        # A join leaves live where it is.
-        run.were_away.update(unit.number for unit in plan.units if unit.join is None)
+    missing: FrozenSet[str] = frozenset()
+    if plan.operation in EXCHANGES:
+        missing = _find_missing(run, plan.units)
+        run.were_away.update(_find_away(run, plan))
     done: Dict[int, UnitResult] = {}
     for unit in sorted(plan.units, key=lambda unit: unit.live not in missing):
         if done and unit.live not in missing:
@@ -251,10 +250,17 @@ def _find_missing(run: Run, units: Sequence[PlannedUnit]) -> FrozenSet[str]:
     return frozenset(lives) - find_existing(run.files, lives)
 
 
-def _find_away(run: Run, units: Sequence[PlannedUnit]) -> Iterable[UnitNumber]:
-    """Those of units without live whose files have left it for the run: of others, whoever dropped the partition deleted them."""
-    left = {run.paths.unit("retired", unit.number): unit.number for unit in units}
-    return [left[place] for place in find_existing(run.files, list(left))] if left else ()
+def _find_away(run: Run, plan: RunPlan) -> Iterable[UnitNumber]:
+    """Units whose files have left live, while what is to come to it waits still; any, if an earlier recovery was killed, which may have
+    ended that. A writer may have made live again since. A join leaves it where it is.
+    """
+    units = [unit for unit in plan.units if unit.join is None]
+    if run.was_recovered_before:
+        return [unit.number for unit in units]
+    waits = "restoring" if plan.operation == ROLLBACK else "ready"
+    places = {unit.number: (run.paths.unit("retired", unit.number), run.paths.unit(waits, unit.number)) for unit in units}
+    there = find_existing(run.files, [place for both in places.values() for place in both])
+    return [number for number, both in places.items() if there.issuperset(both)]
 
 
 def _require_time(run: Run, plan: RunPlan, settled: int) -> None:

@@ -90,7 +90,6 @@ class Run:
     """What every step of one run on one table needs.
 
     `leftover_ms`: how long a writer's directory above the units must be unchanged to count as a leftover; None: never.
-    `is_recovered`: another command finishes or undoes it.
     `checkpoint_interval`: the entries of the log after which it gets a checkpoint, which may let go entries older than `log_retention_ms`;
     None for a recovery, which writes none.
     """
@@ -107,7 +106,6 @@ class Run:
     above: Mapping[str, Attributes] = field(default_factory=dict)
     checkpoint_interval: Optional[int] = None
     log_retention_ms: int = 0
-    is_recovered: bool = False
     # Of a recovery, the units whose live was missing when it began, or perhaps when an earlier one did, which was killed.
     were_away: Set[UnitNumber] = field(default_factory=set, compare=False)
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
