@@ -494,5 +494,5 @@ def test_no_command_goes_on_with_an_archive_that_others_may_change():
     world.files.namespace.find("hdfs://nn/tmp").attributes = Attributes("hive", "hive", 0o777, 0o644)
     words = ["history", "--table", "sales.events", "--set", "spark.archive=hdfs:///tmp/hivekeeper.py"]
     parsed = command_line.parse(words)
-    with pytest.raises(UsageError, match=r"everybody may write to hdfs://nn/tmp \(mode 0777\)"):
+    with pytest.raises(UsageError, match=r"hdfs://nn/tmp \(owner hive, mode 0777\) may be written by everybody"):
         dispatch.run_command(parsed, command_line.load_config(parsed), world.cluster, command_line.read_selection(parsed), lambda _: True)
