@@ -1,4 +1,4 @@
-"""As test_backups_of_dropped_tables_stay_closed.py, where both tables were created in one second."""
+"""As test_backups_of_dropped_tables_stay_closed.py, where both tables were created in one second: they differ by their partition columns."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from unit.commands.test_backups_of_dropped_tables_stay_closed import close, may_
 
 def test_they_are_not_opened_with_the_rights_of_the_other_table():
     world = World()
-    for name in ("orders", "mine"):
-        world.add_table(a_table(name=name, create_time=5), {"": [1000] * 3})
+    world.add_table(a_table(name="orders", create_time=5), {"": [1000] * 3})
+    world.add_table(a_table(["dt"], name="mine", create_time=5), {"dt=1": [1000] * 3})
     orders, mine = Desk(world, "sales.orders", backup_table=False), Desk(world, "sales.mine", backup_table=False)
     orders.compact()
     close(world, orders.live())
