@@ -1,4 +1,4 @@
-"""As test_backups_of_dropped_tables_stay_closed.py, where both tables were created in one second: they differ by their partition columns."""
+"""As test_backups_of_dropped_tables_stay_closed.py, with both tables created in one second: their partition columns differ."""
 
 from __future__ import annotations
 
