@@ -12,7 +12,7 @@ from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence,
 
 from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, FileRights, FilesByRights, Snapshot
 from hivekeeper.plan.listings import data_files
-from hivekeeper.plan.ownership import bits_of, is_narrower, list_access, symbols_of
+from hivekeeper.plan.ownership import STICKY, bits_of, is_narrower, lets_all_pass, list_access, symbols_of
 from hivekeeper.reasons import Code, Reason
 
 # Of one unit's files; whoever may write there can make any number.
@@ -181,6 +181,22 @@ def closed_since(former: Attributes, now: Attributes) -> Optional[Attributes]:
         return None
     mode, acl = _printed(shared)
     return replace(former, mode=mode, acl=acl)
+
+
+def are_kept_from_others(former: Attributes, now: Attributes, user: str) -> bool:
+    """Whether what came to a directory with the rights of `now` must not go to one with those of `former`: more users might reach it there,
+    or delete it. `user` is that of the runs, who has read all of it, and owns copies that could not be given away.
+
+    What others may have put into a directory with the sticky bit only they, and its owner, may delete.
+    """
+    if closed_since(former, now) is not None:
+        return True
+    is_sticky = bool(now.mode & STICKY)
+    if is_sticky and not former.mode & STICKY:
+        return True
+    if former.owner in (now.owner, user):
+        return False
+    return is_sticky or not (now.owner == user or lets_all_pass(now))
 
 
 def while_written(attributes: Attributes) -> Attributes:

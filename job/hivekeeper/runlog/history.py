@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, FrozenSet, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
-from hivekeeper.model import Digest
+from hivekeeper.model import Digest, Table
 from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.reasons import MOST_NAMED, SHORT, count_beyond, shorten
 from hivekeeper.runlog.joins import Inside
@@ -148,6 +148,14 @@ class LoggedRun:
         """As Effect's."""
         units = tuple(replace(unit, live="") for unit in self.units)
         return replace(self, units=units, effects=tuple(effect.without_files() for effect in self.effects))
+
+    def is_partitioned_as(self, table: Table) -> bool:
+        """Whether it can be about this table by its partition columns. Unlike kind and columns, no statement changes these between two
+        runs.
+        """
+        if self.partition_columns is None:
+            return True
+        return [name.lower() for name in self.partition_columns] == [column.name.lower() for column in table.partition_columns]
 
     def without_units(self) -> LoggedRun:
         """What is told of a run as a whole."""

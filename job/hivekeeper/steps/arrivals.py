@@ -68,16 +68,17 @@ def is_surely_live(run: Run, unit: PlannedUnit, expected: Expected, live: Snapsh
     return manifests.holds(expected, live.entries)
 
 
-def move_late(run: Run, unit: PlannedUnit, left: Snapshot, expected: Expected) -> CarriedOver:
-    """Move complete files that the manifest does not know from the directory that has left live into live.
+def move_late(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], expected: Expected) -> CarriedOver:
+    """Move complete files that the manifest does not know from the directory that has left live into live, unless others could reach them
+    there.
 
     Only while live still holds the expected files: a later overwrite has replaced these rows as well. That is looked at before each file.
     Where one look takes many calls, it serves for as many files, because anyone may have added a hundred thousand. If live has too many
     by now, the others stay where they are.
     """
-    # None of another table's directory, which somebody may rename to that path, but not read.
-    late = manifests.find_late(unit.manifest, left.entries) if unit.lay_in(left.file_id, left.entries) else ()
     moved: List[str] = []
+    if late and _would_open(run, unit, names.parent(late[0].path)):
+        return CarriedOver(left=tuple(file.name for file in late))
     with _staying(run, unit, expected) as still:
         for file in late:
             if not still.holds() or not _is_carried(run, unit, file):
@@ -86,15 +87,16 @@ def move_late(run: Run, unit: PlannedUnit, left: Snapshot, expected: Expected) -
     return CarriedOver(tuple(moved), tuple(file.name for file in late[len(moved) :]))
 
 
-def would_open(run: Run, unit: PlannedUnit, left: str) -> bool:
-    """Whether somebody may pass live now, and not the directory that has left it, so that what came late to that one stays there: it was
-    closed since its copy was made, or since a run that is rolled back, and the directory in live could not be.
+def _would_open(run: Run, unit: PlannedUnit, left: str) -> bool:
+    """Whether others may reach files in live now, or delete them, and not in the directory that has left it: it was closed, or given to
+    another owner, since its copy was made or since a run that is rolled back, or is another one than the unit had then.
     """
     try:
         known = run.files.attributes([left, unit.live])
     except NoPermission:
         return True
-    return left in known and unit.live in known and file_rights.closed_since(known[unit.live], known[left]) is not None
+    user = run.files.user_at(unit.live)
+    return {left, unit.live} <= set(known) and file_rights.are_kept_from_others(known[unit.live], known[left], user)
 
 
 def _is_carried(run: Run, unit: PlannedUnit, file: FileInfo) -> bool:

@@ -316,9 +316,8 @@ def find_objection(run: Run, unit: PlannedUnit, held: str, takes_late: bool) -> 
     expected = manifests.expect(unit.expected) if takes_late else {}
     late: Tuple[str, ...] = ()
     seen, crowded = _look_at_held(run, unit, held)
-    if manifests.tells(expected) and not crowded and manifests.find_late(unit.manifest, seen.entries):
-        late = move_late(run, unit, seen, expected).moved
-        seen, crowded = _look_at_held(run, unit, held)
+    if manifests.tells(expected) and not crowded and unit.lay_in(seen.file_id, seen.entries):
+        late = move_late(run, unit, manifests.find_late(unit.manifest, seen.entries), expected).moved
     still_open = [entry.name for entry in seen.entries if entry.is_open]
     if still_open:
         return Reason(Code.OPEN_FILE, f"a writer still has {still_open[0]} open in it"), late

@@ -102,11 +102,11 @@ class DirectoryExchange:
             seen = self.run.look([self.unit], places)
         if not seen[top].exists or is_gone(self.run, self.run.control.top):
             raise fenced(self.run)
+        if seen[self.incoming].exists:
+            self.run.incoming_ids.setdefault(self.unit.number, seen[self.incoming].file_id)
         # Where it is by now somebody may have put any other directory, with the new files in it. Their certificate is hardly younger.
-        certified = [entry.file_id for entry in seen[top].entries if names.CERTIFICATES.fullmatch(entry.name)]
-        came = [seen[self.incoming].file_id] if seen[self.incoming].exists else certified
-        ids = self.run.incoming_ids
-        ids[self.unit.number] = max([*came, ids.get(self.unit.number, 0)])
+        certified = (entry.file_id for entry in seen[top].entries if names.CERTIFICATES.fullmatch(entry.name))
+        self.run.certified_ids[self.unit.number] = max(certified, default=0)
         if seen[self.left].exists:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
         entries = seen[live].entries if seen[live].exists else None
@@ -135,13 +135,11 @@ class DirectoryExchange:
     def carry_over(self, expected: Expected) -> CarriedOver:
         seen = self.run.look([self.unit], [self.left])[self.left]
         self._require_whole(len(seen.entries))
-        late = manifests.find_late(self.unit.manifest, seen.entries)
-        if late and arrivals.would_open(self.run, self.unit, self.left):
-            carried = CarriedOver(left=tuple(file.name for file in late))
-        else:
-            carried = arrivals.move_late(self.run, self.unit, seen, expected)
-        # As late files: none of another table's directory.
-        if self.unit.lay_in(seen.file_id, seen.entries):
+        # Nothing of another table's directory, which somebody may rename to that path, but not read.
+        is_own = self.unit.lay_in(seen.file_id, seen.entries)
+        late = manifests.find_late(self.unit.manifest, seen.entries) if is_own else ()
+        carried = arrivals.move_late(self.run, self.unit, late, expected)
+        if is_own:
             arrivals.return_staging(self.run, self.unit, seen.entries, expected)
         is_merged = arrivals.merge_recreated(self.run, self.unit, self.unit.live, expected)
         return replace(carried, is_merged=is_merged)

@@ -59,16 +59,7 @@ def know_history(cluster: Cluster, table: Table, history: History) -> History:
     for known in sorted({run.table_id for run in history.runs} - {own}):
         name, _, created = known.rpartition("@")
         is_former = name and created.isdigit() and name != table.full_name and is_same(cluster, table, name, int(created))
-        if is_former and _is_partitioned_alike(table, history, known):
+        if is_former and all(run.is_partitioned_as(table) for run in history.runs if run.table_id == known):
             former[known] = own
     left_behind.refuse_left_behind(cluster, table, cluster.trusted_owners, history)
     return known_as(history, former) if former else history
-
-
-def _is_partitioned_alike(table: Table, history: History, known: str) -> bool:
-    """Whether the entries about a table can be this one's by their partition columns. Unlike kind and columns (`is_alike`), no statement
-    changes these between two runs.
-    """
-    own = [column.name.lower() for column in table.partition_columns]
-    logged = (run.partition_columns for run in history.runs if run.table_id == known)
-    return all(columns is None or [column.lower() for column in columns] == own for columns in logged)

@@ -30,7 +30,9 @@ class Older:
         """The id from which on a directory is not older; asked for only if there is one to compare."""
         if not self._first:
             own = self._run.files.stat(self._run.paths.top)
-            self._first = max(self._run.incoming_ids.get(self._unit.number, 0), own.file_id if own else 0)
+            number = self._unit.number
+            came = self._run.incoming_ids.get(number, 0) or self._run.certified_ids.get(number, 0)
+            self._first = max(came, own.file_id if own else 0)
         return self._first
 
     def why_left(self, directories: Sequence[FileInfo], target: str, target_id: int) -> Mapping[str, str]:

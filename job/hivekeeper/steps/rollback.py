@@ -12,6 +12,7 @@ from functools import partial
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Set
 
 from hivekeeper.model import Attributes, FileInfo, Guard
+from hivekeeper.names import UnitNumber
 from hivekeeper.plan import file_rights, ownership
 from hivekeeper.ports import NoPermission
 from hivekeeper.reasons import Code, Reason
@@ -82,7 +83,15 @@ def _describe_first(run: Run, unit: PlannedUnit, made: Restored, fitness: Fitnes
     """For the run itself. A recovery brings no copy in, so there are no rights to compare, and looks for the table itself."""
     described, holder = describe_rollback(run, unit, made.certificates.get(unit.number)), made.holders.get(unit.number)
     prepare = partial(why_other_rights, run, holder) if holder else described.prepare
-    return replace(described, prepare=lambda: fitness.why_unfit() or closed.claim(unit, prepare))
+
+    def object_to(entries: Iterable[FileInfo]) -> Optional[Reason]:
+        """Last before live leaves: what does not come back keeps its rights."""
+        why = described.object_to(entries)
+        if why is None:
+            closed.close(unit)
+        return why
+
+    return replace(described, prepare=lambda: fitness.why_unfit() or closed.claim(unit, prepare), object_to=object_to)
 
 
 class Closed:
@@ -95,16 +104,33 @@ class Closed:
     def __init__(self, run: Run, units: Iterable[PlannedUnit]) -> None:
         self._run = run
         self._units = [unit for unit in units if unit.join is None]
+        self._places = {unit.number: place for place, unit in enumerate(self._units)}
         self._known: Dict[str, Attributes] = {}
+        self._wanted: Dict[UnitNumber, Attributes] = {}
         self._until_ms = 0.0
 
     def claim(self, unit: PlannedUnit, claim: Callable[[], Optional[Reason]]) -> Optional[Reason]:
-        """Claim a backup, and close it; returns why it was not claimed."""
+        """Claim a backup; returns why it was not claimed."""
         wanted = None if unit.join else self._find(unit)
         why = claim()
         if why is None and wanted is not None:
-            self._close(unit, wanted)
+            self._wanted[unit.number] = wanted
         return why
+
+    def close(self, unit: PlannedUnit) -> None:
+        """Close a backup that was claimed, if it must be."""
+        wanted = self._wanted.get(unit.number)
+        if wanted is None:
+            return
+        place = self._run.paths.unit("restoring", unit.number)
+        guard = Guard(wanted.mode, group=wanted.group, acl=wanted.acl)
+        for allowed in (guard, ownership.without_group(guard)):
+            try:
+                self._run.files.guard({place: replace(allowed, file_mode=None, file_id=wanted.directory_id)})
+                log.info("unit=%s step=keep-closed done mode=%04o", unit.log_field, allowed.mode)
+                return
+            except NoPermission as error:
+                log.warning("unit=%s step=keep-closed failed reason=%r", unit.log_field, str(error))
 
     def _find(self, unit: PlannedUnit) -> Optional[Attributes]:
         place = self._run.backup_path(unit)
@@ -119,23 +145,12 @@ class Closed:
         return wanted
 
     def _ask_from(self, unit: PlannedUnit) -> None:
-        """Those that may not be asked for are left out: what came late to them stays in the rollback's own backup (arrivals.would_open)."""
-        began_ms, start = self._run.cluster.clock.monotonic_ms(), self._units.index(unit)
+        """Those that may not be asked for are left out: what came late to them stays in the rollback's own backup (arrivals.move_late)."""
+        began_ms, start = self._run.cluster.clock.monotonic_ms(), self._places[unit.number]
         places = [place for one in self._units[start : start + UNITS_AT_ONCE] for place in (one.live, self._run.backup_path(one))]
         known, _ = ask_where_allowed(self._run.files.attributes, list(dict.fromkeys(places)))
         self._known = dict(known)
         self._until_ms = usable_until(self._run.cluster.clock, began_ms, MOST_AGE_MS)
-
-    def _close(self, unit: PlannedUnit, wanted: Attributes) -> None:
-        place = self._run.paths.unit("restoring", unit.number)
-        guard = Guard(wanted.mode, group=wanted.group, acl=wanted.acl)
-        for allowed in (guard, ownership.without_group(guard)):
-            try:
-                self._run.files.guard({place: replace(allowed, file_mode=None)})
-                log.info("unit=%s step=keep-closed done mode=%04o", unit.log_field, allowed.mode)
-                return
-            except NoPermission as error:
-                log.warning("unit=%s step=keep-closed failed reason=%r", unit.log_field, str(error))
 
 
 def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:

@@ -20,7 +20,7 @@ from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
-from hivekeeper.runlog.history import History
+from hivekeeper.runlog.history import History, LoggedRun
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
 from hivekeeper.steps.namenode_time import ask_time
@@ -109,8 +109,10 @@ class Run:
     # Of a recovery, the units whose live was missing when it began, or perhaps when an earlier one did, which was killed.
     were_away: Set[UnitNumber] = field(default_factory=set, compare=False)
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
-    # Of the directories with the new files of units that were looked at, by number: what is younger came since.
+    # Of the directories with the new files of units that were looked at before these were live, by number: what is younger came since.
     incoming_ids: Dict[UnitNumber, int] = field(default_factory=dict, compare=False)
+    # Of the youngest certificate when a unit was looked at, by number: for a unit of which a killed run has brought the new files in.
+    certified_ids: Dict[UnitNumber, int] = field(default_factory=dict, compare=False)
     returned: Returned = field(default_factory=Returned, compare=False)
     moved_up: MovedUp = field(default_factory=MovedUp, compare=False)
     listed: Listed = field(default_factory=Listed, compare=False)
@@ -298,7 +300,7 @@ def _close_others(run: Run, history: History, present: Iterable[FileInfo]) -> bo
     made, and perhaps only the control directory above, which gets this table's now, has kept its readers out since. By their ids, as all in
     there: nobody else can put anything between them before that is opened.
     """
-    others = {logged.run for logged in history.runs if not _may_be(run.table, logged.table_id)}
+    others = {logged.run for logged in history.runs if not _may_be(run.table, logged)}
     own = {logged.run for logged in history.runs} - others
     open_ones = [entry for entry in present if entry.is_dir and entry.mode & 0o077 and names.run_of(entry.name) not in own]
     try:
@@ -310,10 +312,13 @@ def _close_others(run: Run, history: History, present: Iterable[FileInfo]) -> bo
         return False
 
 
-def _may_be(table: Table, known_id: str) -> bool:
-    """Whether a table with this id can be this one, perhaps before it was renamed: another one cannot have its creation time."""
-    created = known_id.rpartition("@")[2]
-    return known_id == table_id(table) or created == str(table.create_time) != "0"
+def _may_be(table: Table, logged: LoggedRun) -> bool:
+    """Whether the table of an entry can be this one, perhaps before it was renamed: created in the same second, with the same partition
+    columns. So may another one be that a script created in that second.
+    """
+    created = logged.table_id.rpartition("@")[2]
+    is_former = created == str(table.create_time) != "0" and logged.is_partitioned_as(table)
+    return is_former or logged.table_id == table_id(table)
 
 
 def _open_up(run: Run, states: Iterable[str], above: Sequence[str], group_reads: Callable[[str], bool], settings: Settings) -> Run:

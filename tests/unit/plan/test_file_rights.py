@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from hivekeeper.model import Attributes, FileRights
-from hivekeeper.plan.file_rights import MOST_DIFFERENT, closed_since, share_rights, without_group
+from hivekeeper.plan.file_rights import MOST_DIFFERENT, are_kept_from_others, closed_since, share_rights, without_group
 from hivekeeper.plan.ownership import is_read_by_group
 from hivekeeper.reasons import Code, Reason
 
@@ -225,3 +225,22 @@ def test_a_copy_without_owner_and_group_was_not_closed_since():
     assert closed_since(former, Attributes("etl", "data", 0o700, 0o600)) is not None
     assert closed_since(former, Attributes("alice", "etl", 0o700, 0o600)) is not None
     assert closed_since(former, Attributes("etl", "etl", 0o750, 0o600)) is not None
+
+
+@pytest.mark.parametrize(
+    ("owners", "modes", "are_kept"),
+    [
+        (("alice", "bob"), (0o700, 0o700), True),
+        (("alice", "bob"), (0o700, 0o755), False),
+        (("alice", "etl"), (0o700, 0o700), False),
+        (("etl", "bob"), (0o700, 0o700), False),
+        (("alice", "alice"), (0o755, 0o1777), True),
+        (("alice", "alice"), (0o1777, 0o1777), False),
+        (("alice", "bob"), (0o1777, 0o1777), True),
+        (("alice", "etl"), (0o1777, 0o1777), True),
+        (("etl", "bob"), (0o1777, 0o1777), False),
+    ],
+)
+def test_what_came_to_a_directory_of_another_owner_or_with_the_sticky_bit(owners, modes, are_kept):
+    former, now = (Attributes(owner, "data", mode, 0o644) for owner, mode in zip(owners, modes))
+    assert are_kept_from_others(former, now, "etl") is are_kept

@@ -172,6 +172,24 @@ def test_a_late_file_goes_to_the_directory_that_a_rollback_brings_in_without_fil
     assert list(desk.world.files.contents(live)) == [f"{live}/mine.parquet"]
 
 
+def test_so_it_does_after_a_call_that_failed_where_the_run_has_younger_certificates():
+    desk = desk_with_nothing_to_bring_in()
+    files, live = desk.world.files, desk.live("dt=1")
+
+    def come_late():
+        desk.world.add_file(f"{live}/mine.parquet", ["mine"])
+        at(desk, ["rename_exact", f"/restoring/u00001 {live}"], certify_and_fail)
+
+    def certify_and_fail():
+        (top,) = [f"{desk.control.runs}/{run}" for run in desk.run_directories() if run.startswith(desk.runs[-1])]
+        files.writer.add(f"{top}/certificates-1.jsonl", "")
+        desk.world.fail_call("rename_exact", done=True)
+
+    at(desk, leaves(desk), come_late)
+    assert outcomes(desk.rollback(desk.runs[-1])) == {"dt=1": "rolled-back"}
+    assert list(files.contents(live)) == [f"{live}/mine.parquet"]
+
+
 def test_after_a_kill_it_stays_in_the_backup_and_is_told():
     """Nothing shows any more which directory was brought in."""
     desk = desk_with_nothing_to_bring_in()

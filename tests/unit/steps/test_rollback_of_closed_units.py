@@ -101,7 +101,7 @@ def test_a_user_who_was_added_since_closes_nothing():
 
 def test_a_copy_that_could_be_given_neither_owner_nor_group_is_not_taken_for_closed():
     desk = compacted(mode=0o750, owner="alice", group="data")
-    give_rights(desk, desk.live("dt=1"), mode=0o700, owner="etl", group="etl")
+    give_rights(desk, desk.live("dt=1"), mode=0o700, owner=desk.world.files.user, group="etl")
     desk.append("dt=1", "new")
     assert outcomes(desk.rollback()) == {"dt=1": "rolled-back"}
     assert rights_at(desk, desk.live("dt=1"))[:2] == ("data", 0o750)
