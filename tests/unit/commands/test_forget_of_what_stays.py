@@ -1,6 +1,7 @@
 """What `forget` says it has removed is gone."""
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from support.builders import a_table
 from support.desk import Desk
 from support.world import World
@@ -16,4 +17,10 @@ def test_forget_tells_the_truth():
     world.files.write_new(f"{left}/x", "x")
     world.files.namespace.advance(2 * 86_400_000)
     result = desk.forget()
-    assert result.tables[0].forgotten is None or world.files.stat(left) is None
+    assert (result.code, result.tables[0].forgotten) == (Exit.REFUSED, None)
+    assert left in result.tables[0].problem.what
+    assert f"{left}/x" in world.picture()
+    world.files.writer.delete(f"{left}/x")
+    world.files.namespace.advance(2 * 86_400_000)
+    assert desk.forget().tables[0].forgotten.place == left
+    assert world.files.stat(left) is None
