@@ -63,7 +63,7 @@ def require_no_others(cluster: Cluster, table: Table, control: ControlPaths, ent
         f"{table.full_name}: {control.top} is not its control directory: {why}",
         code=Code.UNKNOWN_FILES,
         state="nothing that was in it was touched",
-        next="find out whose it is, and who put it there: move what is not the table's away, and nothing else; if nothing else is in it, and it "
+        next="find out whose it is, and who put it there: move what is not the table's away, and nothing else; if no more is in it, and it "
         f"is nobody's: {_explain_removal(control, entries)}; then run again",
     )
 
