@@ -80,9 +80,10 @@ def _set_aside(context: Context, census: Census, table: Table, control: ControlP
 
 
 def _finish(cluster: Cluster, census: Census, table: Table, leftovers: List[ControlPaths]) -> None:
+    full: List[str] = []
     for removed in leftovers:
         if names.NEW.fullmatch(names.base(removed.top)):
-            removal.remove_unborn(cluster.files, removed.top)
+            full += [] if removal.remove_unborn(cluster.files, removed.top) else [removed.top]
             continue
         ownership.require_own_records(cluster, table, removed, cluster.trusted_owners)
         aside = removal.read_aside(cluster, removed)
@@ -97,6 +98,13 @@ def _finish(cluster: Cluster, census: Census, table: Table, leftovers: List[Cont
                 state="nothing of these was removed",
                 next=f"hivekeeper recover --table {quoting.shell(table.full_name)}",
             )
+    if full:
+        raise Refused(
+            f"{table.full_name}: {full[0]} holds more than a control directory that was being made",
+            code=Code.RECORDS_NEEDED,
+            state="nothing of it was removed; what else Hivekeeper had of the table is gone",
+            next="find out who made it, move it away, then run again",
+        )
 
 
 def _describe(cluster: Cluster, census: Census, table: Table, control: ControlPaths) -> Tuple[Forgotten, History]:

@@ -63,9 +63,16 @@ def require_no_others(cluster: Cluster, table: Table, control: ControlPaths, ent
         f"{table.full_name}: {control.top} is not its control directory: {why}",
         code=Code.UNKNOWN_FILES,
         state="nothing that was in it was touched",
-        next="find out whose it is, and who put it there: move what is not the table's away, and nothing else; if it is empty, and "
-        f"nobody's: hdfs dfs -rmdir {quoting.hdfs(control.top)}; then run again",
+        next="find out whose it is, and who put it there: move what is not the table's away, and nothing else; if no more is in it, and it "
+        f"is nobody's: {_explain_removal(control, entries)}; then run again",
     )
+
+
+def _explain_removal(control: ControlPaths, entries: Sequence[FileInfo]) -> str:
+    """The commands that remove a control directory in which only a lock and empty directories are left, and nothing else."""
+    lock = [f"hdfs dfs -rm {quoting.hdfs(entry.path)}" for entry in entries if entry.path == control.lock and not entry.is_dir]
+    inside = [entry.path for entry in entries if entry.path in (control.log, control.runs) and entry.is_dir]
+    return "; ".join([*lock, *(f"hdfs dfs -rmdir {quoting.hdfs(path)}" for path in (*inside, control.top))])
 
 
 def _look_inside(files: Files, directories: Sequence[str]) -> Sequence[FileInfo]:

@@ -48,11 +48,12 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId
 def _require_control(cluster: Cluster, table: Table, control: ControlPaths, holder: str, trusted: Collection[str]) -> Sequence[FileInfo]:
     """What is in the directory of the lock that is held, which no new lock stays in if it is another table's."""
     entries = cluster.files.look([control.top], ownership.MOST_ENTRIES)[control.top].entries
+    # HDFS does not yet know the length of a new file.
+    new_lock = [entry for entry in entries if entry.path == control.lock and entry.length in (0, len(holder.encode()) + 1)]
     try:
-        ownership.require_no_others(cluster, table, control, entries, trusted)
+        ownership.require_no_others(cluster, table, control, [entry for entry in entries if entry not in new_lock], trusted)
     except NeedsInvestigation:
-        # HDFS does not yet know the length of a new file.
-        if any(entry.path == control.lock and entry.length in (0, len(holder.encode()) + 1) for entry in entries):
+        if new_lock:
             cluster.files.delete_file(control.lock)
         raise
     return entries

@@ -831,21 +831,33 @@ class FakeFiles:
             self.namespace.directory(names.parent(closed))
             self._make_directory(closed)
 
-        def make_with_seal() -> None:
-            self.namespace.directory(closed)
+        def make_with_seal() -> int:
+            node = self.namespace.directory(closed)
+            if self.finds_by_id and (node.attributes.owner != self.user or node.mode != 0o700 or node.children):
+                raise FilesUnavailable(f"{closed}: another directory was put in its place")
             self._make_directory(new)
             self._own(self.namespace.create(ControlPaths(new).seal, "", 0), OWNER_ONLY)
+            return node.id
+
+        def by_id(path: str) -> str:
+            return (self._place_of(id) or f"{closed}.gone") + path[len(closed) :] if self.finds_by_id else path
+
+        def discard(*paths: str) -> None:
+            for path in map(by_id, paths):
+                node = self.namespace.find(path)
+                if node is not None and not node.children:
+                    self.namespace.delete(path)
 
         self._change("hold.make", [closed], make)
-        self._change("hold.seal", [new], make_with_seal)
+        id = self._change("hold.seal", [new], make_with_seal)
         try:
-            self._change("hold.rename", [new, directory], lambda: self.namespace.rename(new, directory))
+            self._change("hold.rename", [new, directory], lambda: self.namespace.rename(by_id(new), directory))
         except TargetExists:
-            self.namespace.delete(new)
+            discard(ControlPaths(new).seal, new)
         except FilesError:
-            self.namespace.delete(closed)
+            discard(ControlPaths(new).seal, new, closed)
             raise
-        self._change("hold.tidy", [closed], lambda: self.namespace.delete(closed))
+        self._change("hold.tidy", [closed], lambda: discard(closed))
 
     def _hold(self, path: str, line: str) -> FakeLock:
         node = self.namespace.find(path)

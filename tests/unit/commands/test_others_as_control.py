@@ -151,8 +151,11 @@ def test_a_control_directory_that_lost_its_seal_is_one_still(lost):
     assert desk.compact().code is Exit.DONE
 
 
-def test_nor_does_an_empty_one_that_has_the_name_of_the_new_one_just_when_that_comes_to_its_place():
+@pytest.mark.parametrize("by_id", [True, False])
+def test_nor_does_an_empty_one_that_has_the_name_of_the_new_one_just_when_that_comes_to_its_place(by_id):
+    """By its id the new one comes there all the same."""
     desk, _ = set_up(has_records=False)
+    desk.world.files.finds_by_id = by_id
     other, writer = add_closed(desk, ()), desk.world.files.writer
 
     def exchange(step):
@@ -165,9 +168,36 @@ def test_nor_does_an_empty_one_that_has_the_name_of_the_new_one_just_when_that_c
             writer.rename_into(other, new)
 
     desk.world.files.before_step = exchange
-    assert desk.compact().tables[0].problem.code is Code.UNKNOWN_FILES
+    result = desk.compact()
+    if by_id:
+        assert result.code is Exit.DONE
+        return
+    assert result.tables[0].problem.code is Code.UNKNOWN_FILES
     assert picture(desk, desk.control.top).keys() == {""}
     assert desk.world.files.namespace.find(desk.control.top).mode == 0o700
+
+
+def test_a_directory_in_place_of_the_closed_one_gets_no_seal_and_loses_nothing():
+    """It is another table's, whose control directory is closed, and of an earlier version, which made no seals."""
+    desk, _ = set_up(has_records=False)
+    other, writer = add_closed(desk, ()), desk.world.files.writer
+    desk.world.files.make_directory(f"{other}/{names.CONTROL}/log")
+    for path in (f"{other}/{names.CONTROL}", f"{other}/{names.CONTROL}/log"):
+        node = desk.world.files.namespace.find(path)
+        node.attributes = replace(node.attributes, mode=0o700)
+    before = picture(desk, other)
+    closed = []
+
+    def exchange(step):
+        if step.startswith("hold.seal "):
+            closed.append(names.parent(step.split()[1]))
+            writer.rename_into(closed[0], f"{names.parent(closed[0])}/.aside")
+            writer.rename_into(other, closed[0])
+
+    desk.world.files.before_step = exchange
+    assert desk.compact().code is not Exit.DONE
+    assert picture(desk, closed[0]) == before
+    assert desk.world.files.stat(desk.control.top) is None
 
 
 def test_of_two_first_runs_one_waits_for_the_other_and_nothing_else_is_left():

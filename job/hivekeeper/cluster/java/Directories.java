@@ -43,7 +43,8 @@ public class Directories {
 
   /**
    * The same with an empty file in it, if nothing is there. `name`: the same, below a name that nobody can guess.
-   * There it is made with the file in it, and comes to its place then: no other directory gets that file, whoever exchanges some meanwhile.
+   * There it is made with the file in it, and comes to its place then: no other directory gets that file or comes there, whoever exchanges
+   * some meanwhile.
    */
   public void makeSealed(String text, String unguessable, String name, String seal) throws IOException {
     Place around = Place.of(conf, new Path(text).getParent().toString());
@@ -52,12 +53,14 @@ public class Directories {
     FileEntry present = FileEntry.at(around.beside(path));
     if (present != null && !present.isDir) throw new FileAlreadyExistsException(text + ": exists and is not a directory");
     if (present != null) return;
-    Path closed = inside(around.real, unguessable);
+    Path named = inside(around.real, unguessable);
+    Path closed = makeFixed(around, named);
     Path made = inside(closed, name);
     boolean isInPlace = false;
     try {
-      makeClosed(around, closed);
-      makeWithFile(around.beside(closed), made, seal);
+      if (closed.equals(named)) makeWithFile(around, made, seal);
+      // In one step: the mode is that of the directory around.
+      else TextFiles.createWithDirectory(around.hdfs(), inside(made, seal)).close();
       new Renames(conf).rename(made.toString(), path.toString());
       isInPlace = true;
     } catch (FileAlreadyExistsException standing) {
@@ -79,22 +82,25 @@ public class Directories {
   }
 
   /**
-   * In one step where directories are found by their ids: else somebody may put another one there before the file is made. Then its mode is
-   * that of the one around it, so that this must be closed.
+   * Makes a closed directory. Returns its path, by its id where directories are found so: nobody can put another one there from then on. Fails if
+   * somebody did before. An empty one would serve as well.
    */
-  private static void makeWithFile(Place closed, Path directory, String file) throws IOException {
-    FileEntry around = FileEntry.at(closed);
-    if (around == null) throw new FileNotFoundException(closed.path + ": no such directory");
-    if (closed.isHdfs() && closed.isFoundById(around.fileId)) {
-      Path exact = new Path(Place.BY_ID + around.fileId + "/" + directory.getName());
-      TextFiles.createWithDirectory(closed.hdfs(), inside(exact, file)).close();
-      FsPermission given = closed.hdfs().getFileStatus(exact).getPermission();
-      if (!given.equals(OWNER_ONLY)) throw new IOException(closed.path + ": another directory was put in its place");
-      return;
-    }
-    makeClosed(closed, directory);
-    if (closed.isLocal()) LocalFiles.makeFile(LocalFiles.path(inside(directory, file)));
-    else TextFiles.create(closed.hdfs(), inside(directory, file), 0600).close();
+  private static Path makeFixed(Place around, Path directory) throws IOException {
+    makeClosed(around, directory);
+    Place made = around.beside(directory);
+    FileEntry entry = FileEntry.at(made);
+    if (entry == null) throw new FileNotFoundException(directory + ": no such directory");
+    if (!made.isFoundById(entry.fileId)) return directory;
+    Path exact = around.fs.makeQualified(new Path(Place.BY_ID + entry.fileId));
+    boolean isNew = Rights.isOurs(made, entry, exact) && entry.mode == OWNER_ONLY.toShort() && !around.fs.listStatusIterator(exact).hasNext();
+    if (!isNew) throw new IOException(directory + ": another directory was put in its place");
+    return exact;
+  }
+
+  private static void makeWithFile(Place around, Path directory, String file) throws IOException {
+    makeClosed(around, directory);
+    if (around.isLocal()) LocalFiles.makeFile(LocalFiles.path(inside(directory, file)));
+    else TextFiles.create(around.hdfs(), inside(directory, file), 0600).close();
   }
 
   /** One after the other, as long as they are empty; what stays under such a name is nothing that anybody looks for. */
