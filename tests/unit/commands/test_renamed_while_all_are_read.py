@@ -197,13 +197,14 @@ def test_a_backup_that_a_partition_shows_stays_when_that_is_renamed_all_the_time
     assert result.tables[0].problem.code is Code.METASTORE_UNUSABLE
 
 
-def test_a_backup_stays_whose_partition_takes_a_name_that_has_been_told(desk):
+@pytest.mark.parametrize("nth", range(2, 8))
+def test_a_backup_stays_whose_partition_takes_a_name_that_has_been_told(desk, nth):
     """Of two that are renamed while all are read, so that no name is new that shows the backup."""
     world, place = desk.world, retired(desk, 1)
     world.catalog.add_partition(desk.table, a_partition("dt=8", f"{world.table(desk.table).location}/dt=8"))
     world.catalog.add_partition(desk.table, a_partition("dt=9", place))
     held = world.rows_below(place)
-    renames = {2: [(9, 10)], 3: [(8, 11), (10, 8)]}
+    renames = {nth: [(9, 10)], nth + 1: [(8, 11), (10, 8)]}
     act_before_each(desk, "partitions", lambda number: [rename_partition(desk, *one) for one in renames.get(number, ())])
     result = desk.cleanup()
     assert world.rows_below(place) == held != {}, f"exit {result.code}, and the partition shows nothing any more"

@@ -22,7 +22,7 @@ class PartitionReading {
   private static final long WEIGHT_AT_ONCE = 1L << 26;
   /** So much of a partition's location and values, which its name repeats, does not count: a table may have a million of them. */
   private static final long USUAL_PLACE = 256L;
-  /** How often names are asked for. Each time but the first, one of few partitions must have gone within milliseconds. */
+  /** How often names are asked for. Each time but the first two, as a rule, one of few partitions must have gone within milliseconds. */
   private static final int MOST_ROUNDS = 10;
 
   private final MetastoreConnection connection;
