@@ -801,6 +801,49 @@ def test_a_partition_that_is_renamed_while_all_are_read_is_not_missing(world):
     assert not waiting
 
 
+def test_a_partition_that_is_renamed_to_the_name_of_one_that_was_read_before_it_is_not_missing(world):
+    """All are read a hundred at a time, then more."""
+    table, waiting = world.add_table("events"), [(), (("dt=000", "dt=z"), ("dt=100", "dt=000"))]
+    for number in range(101):
+        value = f"{number:03}"
+        world.metastore.add_partition(table, partition_of(table, value, location=f"{world.root}/at/{value}"))
+
+    def act() -> None:
+        for old, new in waiting.pop(0) if waiting else ():
+            world.rename_partition(table, old, new)
+
+    world.let_act(act, "getPartitionsByNames")
+    found = places_of(world, table)
+    assert {f"{world.root}/at/{number:03}" for number in range(101)} <= set(found)
+    assert not waiting
+
+
+def test_a_partition_that_takes_the_name_of_one_that_was_dropped_after_its_turn_is_not_missing(world):
+    """As of a load that writes beside, drops and renames: no name is new."""
+    table, waiting = world.add_table("events"), [False, True]
+    for number in range(101):
+        value = f"{number:03}"
+        world.metastore.add_partition(table, partition_of(table, value, location=f"{world.root}/at/{value}"))
+
+    def act() -> None:
+        if waiting and waiting.pop(0):
+            world.drop_partition(table, "dt=000")
+            world.rename_partition(table, "dt=100", "dt=000")
+
+    world.let_act(act, "getPartitionsByNames")
+    found = world.metastore.partitions(table)
+    assert f"{world.root}/at/100" in {one.location for one in found}
+    assert len({one.values for one in found}) == len(found)
+    assert not waiting
+
+
+def test_a_partition_that_is_dropped_each_time_that_all_are_read_is_no_error(world):
+    table, values = world.add_table("events"), list("abcdefghijklmnopqrstuvwxyz")
+    add_partitions(world, table, [*values, "kept"])
+    world.let_act(lambda: values and world.drop_partition(table, f"dt={values.pop()}"), "getPartitionsByNames")
+    assert f"{table.location}/dt=kept" in places_of(world, table)
+
+
 def test_partitions_that_are_renamed_each_time_that_all_are_read_are_an_error(world):
     table, number = world.add_table("events"), itertools.count()
     world.metastore.add_partition(table, partition_of(table, "0", location=f"{world.root}/at"))

@@ -107,7 +107,7 @@ def _define(defined: _Defined, home: str, context: Context, table: Table) -> Tab
         if not image_analysis.is_at_home(table.location, home):
             return _refused(context, table, image_analysis.refuse_other_file_system(table, home))
         control = ControlPaths.of(table.location, table.partitioned)
-        reason = own_place.refuse_overlap(find_touching(context.cluster, table, control))
+        reason = own_place.refuse_overlap(find_touching(context.cluster, table, control, moves_backups=False))
         reason = reason or own_place.refuse_home(table, find_homes(context.cluster))
         wanted = selection.wanted_in(table, context.selection.where)
         every = find_units(context.cluster, table)

@@ -88,6 +88,11 @@ def run_of_place(below: str) -> Optional[names.RunId]:
     return names.RunId(match["run"]) if match else None
 
 
+def lies_in_run(place: str, control_top: str) -> bool:
+    """Whether a place (qualified) is one in the directory of a run that the backup table of that run can have."""
+    return is_inside(place, control_top) and run_of_place(place[len(control_top) + 1 :]) is not None
+
+
 def why_not_ours(found: Table, table: Table, control_top: str, users: Collection[str]) -> str:
     """Why a table with the name of a backup table is not one that we have made, "" if it is: whoever may create tables can give one any
     name and any property. Locations are qualified; `users` are those whose tables are trusted besides the owner of the table itself, which
@@ -106,7 +111,7 @@ def why_not_ours(found: Table, table: Table, control_top: str, users: Collection
 
 def lies_like_ours(found: Table, table: Table, control_top: str) -> bool:
     """Whether a backup table of a table can have this location (qualified)."""
-    if is_inside(found.location, control_top) and run_of_place(found.location[len(control_top) + 1 :]):
+    if lies_in_run(found.location, control_top):
         return True
     # The one of an unpartitioned table shows live until a swap.
     return not found.partitioned and found.location == table.location

@@ -19,7 +19,7 @@ from hivekeeper.model import Partition, Snapshot, Table, Ties, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility, listings, own_place
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
-from hivekeeper.plan.backup_tables import lies_like_ours
+from hivekeeper.plan.backup_tables import lies_in_run, lies_like_ours
 from hivekeeper.plan.unchanged import KnownUnit, is_unchanged
 from hivekeeper.ports import ALL, Cluster, Files, NoPermission, local_table
 from hivekeeper.reasons import Code, Reason
@@ -102,7 +102,7 @@ def look_at_table(
     """All metadata of a table with a fit definition, in a few calls whatever its number of units."""
     table = qualify_table(cluster.files, table)
     control = ControlPaths.of(table.location, table.partitioned)
-    touching = find_touching(cluster, table, control)
+    touching = find_touching(cluster, table, control, moves_backups=False)
     all_units = find_units(cluster, table)
     units = tuple(unit for unit in all_units if wanted is None or wanted(unit.values))
     above = find_above(table, units)
@@ -146,8 +146,8 @@ def _find_unchanged(
 
 
 def find_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> Optional[Reason]:
-    """Why no directory may be moved in a table (location qualified): another table or database has files there."""
-    overlap = own_place.refuse_overlap(find_touching(cluster, table, control))
+    """Why no directory may be moved in a table (location qualified), not even a backup: another table or database has files there."""
+    overlap = own_place.refuse_overlap(find_touching(cluster, table, control, moves_backups=True))
     return overlap or own_place.refuse_home(table, find_homes(cluster))
 
 
@@ -169,23 +169,30 @@ def find_homes(cluster: Cluster) -> own_place.Homes:
     return known.homes[1]
 
 
-def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tuple[Table, ...]:
+def find_touching(cluster: Cluster, table: Table, control: ControlPaths, moves_backups: bool) -> Tuple[Table, ...]:
     """Existing tables of any database on the same directory, above it or below it, or in its control directory; not its own backup tables.
     Some of them, if there are many: whoever points a table at a root would have all definitions of the metastore read.
 
     The list of touching tables is cached. One of them that is not there any more may be there under another name, which is only known once
     all places are read again; so they are, and MetastoreUnavailable is raised where that was done only a moment ago. Backup tables of a
     table that is not there any more are left out: this one under its former name.
+
+    Unless the command `moves_backups`, so is one that is not there any more and lay where only backup tables do. As a rule a cleanup of
+    another process has dropped it, as each does many. Somebody may have renamed it to keep what it shows, but that stays as it is.
     """
-    found, gone = _look_for_touching(cluster, table, control)
+    found, gone = _look_for_touching(cluster, table, control, moves_backups)
     while gone and not found:
         cluster.metastore.read_places_again(gone)
-        found, gone = _look_for_touching(cluster, table, control)
+        found, gone = _look_for_touching(cluster, table, control, moves_backups)
     return found
 
 
-def _look_for_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tuple[Tuple[Table, ...], str]:
-    """The same among the tables whose places are known; without any, the name of one that is not there any more, "" if all are."""
+def _look_for_touching(cluster: Cluster, table: Table, control: ControlPaths, moves_backups: bool) -> Tuple[Tuple[Table, ...], str]:
+    """The same among the tables whose places are known; without any, the name of one that is gone and matters, "" for none."""
+
+    def matters(full_name: str) -> bool:
+        return moves_backups or not _lies_in_runs(cluster, full_name, control)
+
     touching = cluster.metastore.locations_below([table.location, control.top])
     others = sorted({name for found in touching.values() for name in found if name != table.full_name})
     # A backup table lies at live or in the control directory, whatever the mark of another one says.
@@ -199,7 +206,7 @@ def _look_for_touching(cluster: Cluster, table: Table, control: ControlPaths) ->
         found = _find_tables(cluster, some)
         if found:
             return tuple(found.values()), ""
-        gone = gone or some[0]
+        gone = gone or next(filter(matters, some), "")
     # First those that another table has met here: behind thousands that are marked as backups, each would meet them last.
     known = cluster.memory.of(_Met).strangers
     met = [name for name in likely if name in known]
@@ -210,8 +217,14 @@ def _look_for_touching(cluster: Cluster, table: Table, control: ControlPaths) ->
         if strangers:
             known.update(one.full_name for one in strangers)
             return strangers, ""
-        gone = gone or next((name for name in some if name not in found), "")
+        gone = gone or next((name for name in some if name not in found and matters(name)), "")
     return (), gone
+
+
+def _lies_in_runs(cluster: Cluster, full_name: str, control: ControlPaths) -> bool:
+    """Whether all known places of a table are those of backup tables in directories of runs."""
+    places = cluster.metastore.table_places().get(full_name, ())
+    return bool(places) and all(lies_in_run(place, control.top) for place in places)
 
 
 def _in_portions(full_names: Sequence[str]) -> Iterator[Sequence[str]]:

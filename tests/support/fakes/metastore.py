@@ -33,6 +33,8 @@ RIGHTS_OVER_FILES = ("TRANSLATED_TO_EXTERNAL", "transactional", "transactional_p
 KEEP_ROOTS_MS = 3_600_000
 # How often partitions are asked for that were renamed between two requests.
 MOST_ROUNDS = 10
+# So many partitions are read in a request.
+PARTITIONS_AT_ONCE = 100
 # So much of a partition's location and values does not count.
 USUAL_PLACE = 256
 
@@ -129,19 +131,24 @@ class FakeMetastore:
         if not table.partitioned:
             return ()
         found: Dict[str, Partition] = {}
-        left = list(self._partitions(table))
-        for _ in range(MOST_ROUNDS):
-            self.before_request("partitions")
-            stored = self._partitions(table)
-            found.update({name: stored[name] for name in left if name in stored})
-            left = self._new_names(table, found) if set(left) - found.keys() else []
-            if not left:
+        left, was_complete = list(self._partitions(table)), True
+        for number in range(MOST_ROUNDS):
+            told: Dict[str, Partition] = {}
+            for start in range(0, max(1, len(left)), PARTITIONS_AT_ONCE):
+                self.before_request("partitions")
+                stored = self._partitions(table)
+                told.update({name: stored[name] for name in left[start : start + PARTITIONS_AT_ONCE] if name in stored})
+            is_complete = len(told) == len(left)
+            is_moved = any(name in found and found[name].location != one.location for name, one in told.items())
+            found.update(told)
+            if is_complete and (number or len(left) <= PARTITIONS_AT_ONCE):
                 return tuple(_light(table, [found[name] for name in sorted(found)]))
+            self.before_request("partitions")
+            # Names that were told may be those of others by now.
+            is_anew = not is_complete and (was_complete or is_moved)
+            left = [name for name in self._partitions(table) if is_anew or name not in found]
+            was_complete = was_complete and is_complete
         raise MetastoreUnavailable(f"partitions of {table.full_name} were dropped or renamed each time that they were read")
-
-    def _new_names(self, table: Table, known: Mapping[str, Partition]) -> List[str]:
-        self.before_request("partitions")
-        return [name for name in self._partitions(table) if name not in known]
 
     def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
         self._read("partitions_named")

@@ -78,6 +78,36 @@ def test_a_backup_that_a_backup_table_shows_stays_when_that_is_renamed(desk):
     assert is_refused(result)
 
 
+def test_a_compaction_takes_a_backup_table_that_is_gone_for_dropped_and_leaves_the_backup_to_it(desk, monkeypatch):
+    """By a cleanup of another process, as a rule; a compaction moves no backup. A rollback does."""
+    world, place = desk.world, retired(desk, 1)
+    own = next(name for name, table in world.catalog.tables.items() if table.backup_of)
+    held = world.rows_below(place)
+    desk.append("dt=1", "late 1", "late 2")
+    world.metastore.forget()
+    world.metastore.locations_below([])
+    partitions = dict(world.catalog.partitions[own])
+    rename_table(desk, own, "fin.rescued")
+    world.catalog.partitions["fin.rescued"] = partitions
+    with monkeypatch.context() as patched:
+        patched.setattr(world.metastore, "read_places_again", pytest.fail)
+        assert desk.compact().code is Exit.DONE
+    for result in (desk.rollback(desk.runs[0]), desk.cleanup()):
+        assert world.rows_below(place) == held != {}
+        assert is_refused(result)
+
+
+def test_a_compaction_doubts_a_table_that_is_gone_from_any_other_place(desk):
+    """In the control directory, but where no backup table can lie: it may be in a directory that is to be moved by now."""
+    world = desk.world
+    world.catalog.add_table(replace(a_table(name="rescue", location=f"{desk.control.top}/else", create_time=88), database="fin"), [])
+    world.metastore.forget()
+    world.metastore.locations_below([])
+    desk.append("dt=1", "late 1", "late 2")
+    rename_table(desk)
+    assert is_refused(desk.compact())
+
+
 def test_a_table_that_was_dropped_since_keeps_no_backup(desk):
     place, held = show(desk)
     assert is_refused(desk.cleanup())
@@ -167,7 +197,20 @@ def test_a_backup_that_a_partition_shows_stays_when_that_is_renamed_all_the_time
     assert result.tables[0].problem.code is Code.METASTORE_UNUSABLE
 
 
-def test_a_partition_that_is_dropped_while_all_are_read_costs_one_request(desk):
+@pytest.mark.parametrize("nth", range(2, 8))
+def test_a_backup_stays_whose_partition_takes_a_name_that_has_been_told(desk, nth):
+    """Of two that are renamed while all are read, so that no name is new that shows the backup."""
+    world, place = desk.world, retired(desk, 1)
+    world.catalog.add_partition(desk.table, a_partition("dt=8", f"{world.table(desk.table).location}/dt=8"))
+    world.catalog.add_partition(desk.table, a_partition("dt=9", place))
+    held = world.rows_below(place)
+    renames = {nth: [(9, 10)], nth + 1: [(8, 11), (10, 8)]}
+    act_before_each(desk, "partitions", lambda number: [rename_partition(desk, *one) for one in renames.get(number, ())])
+    result = desk.cleanup()
+    assert world.rows_below(place) == held != {}, f"exit {result.code}, and the partition shows nothing any more"
+
+
+def test_a_partition_that_is_dropped_while_all_are_read_costs_one_more_reading(desk):
     asked = []
 
     def drop(number):
@@ -178,4 +221,4 @@ def test_a_partition_that_is_dropped_while_all_are_read_costs_one_request(desk):
     act_before_each(desk, "partitions", drop)
     found = desk.world.metastore.partitions(desk.world.table(desk.table))
     assert "dt=1" not in {partition.name for partition in found}
-    assert asked == [2, 3]
+    assert asked == [2, 3, 4]

@@ -22,7 +22,7 @@ class PartitionReading {
   private static final long WEIGHT_AT_ONCE = 1L << 26;
   /** So much of a partition's location and values, which its name repeats, does not count: a table may have a million of them. */
   private static final long USUAL_PLACE = 256L;
-  /** How often names are asked for. Each time but the first, one of few partitions must have gone within milliseconds. */
+  /** How often names are asked for. Each time but the first two, as a rule, one of few partitions must have gone within milliseconds. */
   private static final int MOST_ROUNDS = 10;
 
   private final MetastoreConnection connection;
@@ -32,13 +32,16 @@ class PartitionReading {
   private final int mostPartitions;
 
   private final Numbered storages = new Numbered();
-  private final List<PartitionRow> rows = new ArrayList<PartitionRow>();
+  /** By their values: a name may be spelled in another way than the one in which it is made here, and is then told twice. */
+  private final Map<List<String>, PartitionRow> rows = new LinkedHashMap<List<String>, PartitionRow>();
   private List<FieldSchema> keys;
   private long weight;
   private long heaviest = 1;
   private int batches;
   /** The names among those that were asked for of which no partition came. */
   private final Set<String> missing = new HashSet<String>();
+  /** Whether one of the names that were asked for has told another place before. */
+  private boolean moved;
 
   /** Nothing may weigh more than `most`, and there may be no more than `mostPartitions`. */
   PartitionReading(MetastoreConnection connection, String database, String table, long most, int mostPartitions) {
@@ -56,24 +59,34 @@ class PartitionReading {
     public String location;
     public int storage;
     public Map<String, String> parameters;
+    /** What it adds to the weight of all; not written. */
+    long weight;
   }
 
   /**
    * Reads all. Returns false if they are too many or too heavy. One that is renamed meanwhile may be there under both names; throws
    * PartitionsChange if one may be missing still.
+   *
+   * One that did not come may have a name by now that had been told before, of another one that was dropped or renamed in its turn: no
+   * name needs to be new. So the first time that one does not come, all are read once more, and again while a name tells another place
+   * than before. That ends where partitions are dropped all the time: no place changes. What is hidden even then was renamed twice, each
+   * time between the request for the names and its own, and to a name whose turn was over and which had just become free.
    */
   boolean readAll() throws Exception {
     Set<String> told = new HashSet<String>();
     List<String> left = connection.client.listPartitionNames(database, table, (short) -1);
+    boolean wasComplete = true;
     for (int round = 1; !left.isEmpty(); round++) {
       if (round > MOST_ROUNDS) throw new PartitionsChange(database, table, MOST_ROUNDS);
       if (!read(left)) return false;
       // While several batches are read, there is time to give another partition the name of one that was renamed.
       if (missing.isEmpty() && (round > 1 || batches == 1)) return true;
+      boolean isAnew = !missing.isEmpty() && (wasComplete || moved);
+      wasComplete = wasComplete && missing.isEmpty();
       told.addAll(left);
       told.removeAll(missing);
       left = new ArrayList<String>(connection.client.listPartitionNames(database, table, (short) -1));
-      left.removeAll(told);
+      if (!isAnew) left.removeAll(told);
     }
     return true;
   }
@@ -81,7 +94,8 @@ class PartitionReading {
   /** Reads the named partitions that exist. Returns false if all are too many or too heavy. */
   boolean read(List<String> names) throws Exception {
     missing.clear();
-    if (rows.size() + names.size() > mostPartitions) return false;
+    moved = false;
+    if (names.size() > mostPartitions) return false;
     if (keys == null && !names.isEmpty()) keys = connection.client.getTable(database, table).getPartitionKeys();
     for (int done = 0; done < names.size();) {
       List<String> batch = new ArrayList<String>(names.subList(done, Math.min(done + atOnce(), names.size())));
@@ -92,23 +106,31 @@ class PartitionReading {
   }
 
   private boolean readBatch(List<String> batch) throws Exception {
-    int before = rows.size();
+    Set<String> came = new HashSet<String>();
+    int count = 0;
     batches++;
     for (Partition partition : connection.client.getPartitionsByNames(database, table, batch)) {
       int known = storages.all.size();
       // A view's has no place.
       StorageDescriptor sd = partition.getSd() == null ? new StorageDescriptor() : partition.getSd();
-      rows.add(row(partition, sd));
+      PartitionRow row = row(partition, sd);
       long own = Weight.of(partition.getParameters());
-      weight += own + Math.max(0L, Weight.of(sd.getLocation()) + 2 * Weight.of(partition.getValues()) - USUAL_PLACE);
-      weight += storages.all.size() > known ? Weight.ofFormat(sd) : 0;
-      if (weight > most) return false;
+      row.weight = own + Math.max(0L, Weight.of(sd.getLocation()) + 2 * Weight.of(partition.getValues()) - USUAL_PLACE);
+      weight += row.weight + (storages.all.size() > known ? Weight.ofFormat(sd) : 0);
+      PartitionRow before = (PartitionRow) rows.put(row.values, row);
+      if (before != null) {
+        weight -= before.weight;
+        moved = moved || !before.location.equals(row.location);
+      }
+      if (weight > most || rows.size() > mostPartitions) return false;
       heaviest = Math.max(heaviest, own + Weight.of(sd));
+      came.add(row.name);
+      count++;
     }
     // Another version of Hive may have made the name, in another spelling. So they are compared only where one did not come.
-    if (rows.size() - before < batch.size()) {
+    if (count < batch.size()) {
       missing.addAll(batch);
-      for (PartitionRow row : rows.subList(before, rows.size())) missing.remove(row.name);
+      missing.removeAll(came);
     }
     return true;
   }
@@ -135,7 +157,7 @@ class PartitionReading {
   Map<String, Object> found() {
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("storages", storages.all);
-    found.put("partitions", rows);
+    found.put("partitions", new ArrayList<PartitionRow>(rows.values()));
     return found;
   }
 }
