@@ -77,7 +77,7 @@ def move_late(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], expected: E
     by now, the others stay where they are.
     """
     moved: List[str] = []
-    if late and _would_open(run, unit, names.parent(late[0].path)):
+    if not late or _would_open(run, unit, names.parent(late[0].path)):
         return CarriedOver(left=tuple(file.name for file in late))
     with _staying(run, unit, expected) as still:
         for file in late:
