@@ -27,9 +27,8 @@ from hivekeeper.runlog.replay import FileSet
 # Which code wins when tables end differently: the one that most needs an operator comes first.
 SEVERITY = (Exit.INVESTIGATE, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)
 
-# With these an operator has to look, whatever ended the run: a later one may not find again what this one found. A bug is looked at, too,
-# and is graver than a difference that it may hide.
-LOOKED_AT = (Exit.INVESTIGATE, Exit.BUG, Exit.DIFFERENT)
+# With these an operator has to look, whatever ended the run: a later one may not find again what this one found.
+LOOKED_AT = (Exit.INVESTIGATE, Exit.DIFFERENT)
 
 # Of the text of each of two problems that are told as one.
 HALF = MOST_CHARACTERS // 2 - 50
@@ -647,7 +646,11 @@ class CommandResult:
     @property
     def exit_code(self) -> int:
         """The exit code of the process; after a signal it is 128+n, unless an operator has to look."""
-        return 128 + self.signal if self.signal and self.code not in LOOKED_AT else int(self.code)
+        if not self.signal:
+            return int(self.code)
+        # What a signal does to one table may be graver than what another one told before.
+        found = [code for code in (self.code, *(table.code for table in self.tables)) if code in LOOKED_AT]
+        return int(worst_of(found)) if found else 128 + self.signal
 
     @property
     def code(self) -> Exit:

@@ -11,7 +11,10 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.ports import NeverStops
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import document, properties
+from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.runlog.outcomes import Outcome
 from support.builders import a_table
 from support.desk import Desk
 from support.world import World
@@ -80,3 +83,11 @@ def test_a_partition_that_was_dropped_in_the_gap_is_nothing_that_a_retry_cures()
     first, second = desk.compact(), desk.compact()
     assert second.exit_code == Exit.DONE
     assert told(first)["retry"] == "manual"
+
+
+def test_nor_does_what_the_signal_did_to_another_table():
+    different = TableOutcome("sales.events", units=(UnitOutcome("dt=1", Outcome.DIFFERS, 0, 0),))
+    broken = TableOutcome("sales.other", problem=Reason(Code.BUG, "the driver is gone"))
+    result = CommandResult("verify", "20260101t020304z-1f0c", 0, 0.0, False, tables=(different, broken), signal=signal.SIGTERM)
+    assert (result.code, result.exit_code) == (Exit.BUG, Exit.DIFFERENT)
+    assert replace(result, tables=(broken,)).exit_code == 128 + signal.SIGTERM
