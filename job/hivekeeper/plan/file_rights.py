@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_, or_
-from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Collection, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, FileRights, FilesByRights, Snapshot
 from hivekeeper.plan.listings import data_files
@@ -183,20 +183,20 @@ def closed_since(former: Attributes, now: Attributes) -> Optional[Attributes]:
     return replace(former, mode=mode, acl=acl)
 
 
-def are_kept_from_others(former: Attributes, now: Attributes, user: str) -> bool:
-    """Whether what came to a directory with the rights of `now` must not go to one with those of `former`: more users might reach it there,
-    or delete it. `user` is that of the runs, who has read all of it, and owns copies that could not be given away.
+def find_kept_from_others(former: Attributes, now: Attributes, late: Sequence[FileInfo], believed: Collection[str]) -> Sequence[FileInfo]:
+    """Which of the files that came to a directory with the rights of `now` must not go to one with those of `former`: more users might
+    reach them there, or delete them. Of `believed` are the users of runs, who have read all, and own copies that could not be given away.
 
-    What others may have put into a directory with the sticky bit only they, and its owner, may delete.
+    In a directory with the sticky bit only their owners, and its own, may delete files.
     """
-    if closed_since(former, now) is not None:
-        return True
     is_sticky = bool(now.mode & STICKY)
-    if is_sticky and not former.mode & STICKY:
-        return True
-    if former.owner in (now.owner, user):
-        return False
-    return is_sticky or not (now.owner == user or lets_all_pass(now))
+    if closed_since(former, now) is not None or (is_sticky and not former.mode & STICKY):
+        return late
+    if former.owner == now.owner or former.owner in believed:
+        return ()
+    if not (now.owner in believed or lets_all_pass(now)):
+        return late
+    return [file for file in late if file.owner != former.owner] if is_sticky else ()
 
 
 def while_written(attributes: Attributes) -> Attributes:

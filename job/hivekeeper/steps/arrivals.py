@@ -76,27 +76,33 @@ def move_late(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], expected: E
     Where one look takes many calls, it serves for as many files, because anyone may have added a hundred thousand. If live has too many
     by now, the others stay where they are.
     """
+    kept = _find_kept(run, unit, late)
+    stay = {file.path for file in kept}
+    wanted = [file for file in late if file.path not in stay]
     moved: List[str] = []
-    if not late or _would_open(run, unit, names.parent(late[0].path)):
-        return CarriedOver(left=tuple(file.name for file in late))
-    with _staying(run, unit, expected) as still:
-        for file in late:
-            if not still.holds() or not _is_carried(run, unit, file):
+    with _staying(run, unit, expected) if wanted else nullcontext(None) as still:
+        for file in wanted:
+            if still is None or not still.holds() or not _is_carried(run, unit, file):
                 break
             moved.append(move_file(run.files, file.path, unit.live))
-    return CarriedOver(tuple(moved), tuple(file.name for file in late[len(moved) :]))
+    return CarriedOver(tuple(moved), tuple(file.name for file in (*wanted[len(moved) :], *kept)))
 
 
-def _would_open(run: Run, unit: PlannedUnit, left: str) -> bool:
-    """Whether others may reach files in live now, or delete them, and not in the directory that has left it: it was closed, or given to
-    another owner, since its copy was made or since a run that is rolled back, or is another one than the unit had then.
+def _find_kept(run: Run, unit: PlannedUnit, late: Sequence[FileInfo]) -> Sequence[FileInfo]:
+    """The files that others may reach in live now, or delete, and not in the directory that has left it: it was closed, or given to another
+    owner, since its copy was made or since a run that is rolled back, or is another one than the unit had then.
     """
+    if not late:
+        return ()
+    left = names.parent(late[0].path)
     try:
         known = run.files.attributes([left, unit.live])
     except NoPermission:
-        return True
-    user = run.files.user_at(unit.live)
-    return {left, unit.live} <= set(known) and file_rights.are_kept_from_others(known[unit.live], known[left], user)
+        return late
+    if left not in known or unit.live not in known:
+        return ()
+    believed = (run.files.user_at(unit.live), *run.cluster.trusted_owners)
+    return file_rights.find_kept_from_others(known[unit.live], known[left], late, believed)
 
 
 def _is_carried(run: Run, unit: PlannedUnit, file: FileInfo) -> bool:

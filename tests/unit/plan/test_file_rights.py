@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from hivekeeper.model import Attributes, FileRights
-from hivekeeper.plan.file_rights import MOST_DIFFERENT, are_kept_from_others, closed_since, share_rights, without_group
+from hivekeeper.model import Attributes, FileInfo, FileRights
+from hivekeeper.plan.file_rights import MOST_DIFFERENT, closed_since, find_kept_from_others, share_rights, without_group
 from hivekeeper.plan.ownership import is_read_by_group
 from hivekeeper.reasons import Code, Reason
 
@@ -228,19 +228,21 @@ def test_a_copy_without_owner_and_group_was_not_closed_since():
 
 
 @pytest.mark.parametrize(
-    ("owners", "modes", "are_kept"),
+    ("owners", "modes", "kept"),
     [
-        (("alice", "bob"), (0o700, 0o700), True),
-        (("alice", "bob"), (0o700, 0o755), False),
-        (("alice", "etl"), (0o700, 0o700), False),
-        (("etl", "bob"), (0o700, 0o700), False),
-        (("alice", "alice"), (0o755, 0o1777), True),
-        (("alice", "alice"), (0o1777, 0o1777), False),
-        (("alice", "bob"), (0o1777, 0o1777), True),
-        (("alice", "etl"), (0o1777, 0o1777), True),
-        (("etl", "bob"), (0o1777, 0o1777), False),
+        (("alice", "bob"), (0o700, 0o700), "alice bob"),
+        (("alice", "bob"), (0o700, 0o755), ""),
+        (("alice", "etl"), (0o700, 0o700), ""),
+        (("alice", "old_etl"), (0o700, 0o700), ""),
+        (("etl", "bob"), (0o700, 0o700), ""),
+        (("alice", "alice"), (0o755, 0o1777), "alice bob"),
+        (("alice", "alice"), (0o1777, 0o1777), ""),
+        (("alice", "bob"), (0o1777, 0o1777), "bob"),
+        (("alice", "etl"), (0o1777, 0o1777), "bob"),
+        (("etl", "bob"), (0o1777, 0o1777), ""),
     ],
 )
-def test_what_came_to_a_directory_of_another_owner_or_with_the_sticky_bit(owners, modes, are_kept):
+def test_what_came_to_a_directory_of_another_owner_or_with_the_sticky_bit(owners, modes, kept):
     former, now = (Attributes(owner, "data", mode, 0o644) for owner, mode in zip(owners, modes))
-    assert are_kept_from_others(former, now, "etl") is are_kept
+    late = [FileInfo(f"/dt=1/{owner}", 1, 1, False, 1, owner=owner) for owner in ("alice", "bob")]
+    assert " ".join(file.owner for file in find_kept_from_others(former, now, late, ("etl", "old_etl"))) == kept

@@ -69,8 +69,9 @@ class PartitionReading {
    *
    * One that did not come may have a name by now that had been told before, of another one that was dropped or renamed in its turn: no
    * name needs to be new. So the first time that one does not come, all are read once more, and again while a name tells another place
-   * than before. That ends where partitions are dropped all the time: no place changes. What is hidden even then was renamed twice, each
-   * time between the request for the names and its own, and to a name whose turn was over and which had just become free.
+   * than before. That ends where partitions are dropped all the time: no place changes. Nor does one need to be missing where two have
+   * exchanged their names: then two names tell one place. What is hidden even then was renamed between the request for the names and its
+   * own, to a name whose turn was over and which another statement had just made free, while its former name was given again.
    */
   boolean readAll() throws Exception {
     Set<String> told = new HashSet<String>();
@@ -81,7 +82,7 @@ class PartitionReading {
       if (!read(left)) return false;
       // While several batches are read, there is time to give another partition the name of one that was renamed.
       if (missing.isEmpty() && (round > 1 || batches == 1)) return true;
-      boolean isAnew = !missing.isEmpty() && (wasComplete || moved);
+      boolean isAnew = missing.isEmpty() ? round == 1 && shareAPlace() : wasComplete || moved;
       wasComplete = wasComplete && missing.isEmpty();
       told.addAll(left);
       told.removeAll(missing);
@@ -89,6 +90,15 @@ class PartitionReading {
       if (!isAnew) left.removeAll(told);
     }
     return true;
+  }
+
+  private boolean shareAPlace() {
+    Set<String> places = new HashSet<String>();
+    for (PartitionRow row : rows.values()) {
+      // A view's has none.
+      if (!row.location.isEmpty() && !places.add(row.location)) return true;
+    }
+    return false;
   }
 
   /** Reads the named partitions that exist. Returns false if all are too many or too heavy. */
