@@ -26,6 +26,8 @@ MOST_CHECKS = 10
 MOST_GLANCES = 20
 # Directories. More of them are looked at in one call, which lists them for nothing.
 MOST_BY_ONE = 8
+# It may be another table's, in which anybody may have put all files of the manifest, or of which the manifest has none.
+OTHER_DIRECTORY = Reason(Code.CHANGED_MEANWHILE, "another directory came to its place")
 LISTED_ENOUGH = Reason(Code.CHANGED_MEANWHILE, "so many files came to partitions of this run that no more of them are looked at")
 # Of one unit. Where one takes too long, the next one does too, as a rule, and a table may have ten thousand units.
 MOST_MS_OF_CHECKS = 5000
@@ -126,11 +128,8 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
 
 
 def find_other_directory(unit: PlannedUnit, directory_id: int) -> Optional[Reason]:
-    """Why this is not the directory that was planned for. It may be another table's, in which anybody may have put all files of the
-    manifest, or of which the manifest has none.
-    """
-    is_other = unit.knows(directory_id) and directory_id != unit.directory_id
-    return Reason(Code.CHANGED_MEANWHILE, "another directory came to its place") if is_other else None
+    """Why this is not the directory that was planned for."""
+    return OTHER_DIRECTORY if unit.knows(directory_id) and directory_id != unit.directory_id else None
 
 
 def _find_closed(run: Run, above: Mapping[str, Snapshot]) -> Optional[Reason]:
@@ -193,8 +192,7 @@ def look_at_leaving(run: Run, unit: PlannedUnit, checked: Checked, left: FileInf
     if can_tell_alone(run, unit, checked) and manifests.is_untouched(before, left, checked.clock_ms, run.files.clock_grain_ms):
         return None
     if left.file_id != before.file_id:
-        # It may be another table's, in which anybody may have put all files of the manifest, or of which the manifest has none.
-        return Reason(Code.CHANGED_MEANWHILE, "another directory came to its place")
+        return OTHER_DIRECTORY
     seen = run.look([unit], [left.path])[left.path]
     entries = without_empty_staging(run.files, seen.entries)
     return why_too_many(run, unit, len(seen.entries)) or manifests.judge(unit.manifest, entries).why
