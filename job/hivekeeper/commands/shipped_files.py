@@ -45,15 +45,14 @@ def _judge(way: Sequence[Exposed], user: str, trusted: Collection[str]) -> Optio
     # With the sticky bit, others may not take away what is there, but may put in what is missing, or beside it.
     for one in [*directories[-1:], *found]:
         others = ownership.writers(one, believed)
+        if others and one.is_dir:
+            what = f"{', '.join(others)} may put files into {one.path} (mode {one.mode:04o})"
+            return Reason(Code.UNTRUSTED_FILE, what, "use a directory that only this user can write to")
         if others:
-            what = "may put files into" if one.is_dir else "may write to"
-            return _reason(f"{', '.join(others)} {what} {one.path} (mode {one.mode:04o})", f"hdfs dfs -chmod go-w {quoting.hdfs(one.path)}")
+            what = f"{', '.join(others)} may write to {one.path} (mode {one.mode:04o})"
+            return Reason(Code.UNTRUSTED_FILE, what, f"hdfs dfs -chmod go-w {quoting.hdfs(one.path)}")
     for one in found:
         if not one.is_ours and one.owner not in believed:
             remedy = f"have it owned by {' or '.join(sorted(believed))}, or add {one.owner} to trusted_owners"
-            return _reason(f"{one.path} belongs to {one.owner}", remedy)
+            return Reason(Code.UNTRUSTED_FILE, f"{one.path} belongs to {one.owner}", remedy)
     return None
-
-
-def _reason(what: str, remedy: str) -> Reason:
-    return Reason(Code.UNTRUSTED_FILE, what, remedy)

@@ -70,6 +70,8 @@ def test_a_sticky_directory_is_passed_on_the_way_but_holds_no_trusted_file(files
     assert refusal(files) is None
     set_attributes(files, DIRECTORY, mode=0o1777)
     assert refusal(files).startswith("everybody") and refusal(files).endswith(f" may put files into {DIRECTORY} (mode 1777)")
+    # It may be /tmp, which must stay so.
+    assert refuse_untrusted(files, (ARCHIVE,), ()).next == "use a directory that only this user can write to"
 
 
 def test_what_is_missing_is_left_to_spark_but_not_a_directory_in_which_it_can_be_put(files):

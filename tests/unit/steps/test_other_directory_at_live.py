@@ -52,6 +52,20 @@ def put_back(desk, theirs=THEIRS):
     desk.world.files.namespace.rename(desk.live(".aside"), desk.live("dt=1"))
 
 
+def carry_over_into_theirs(desk, monkeypatch):
+    """Their directory is at the partition's place just while late files are carried over."""
+    carry_over = DirectoryExchange.carry_over
+
+    def carry_over_there(self, expected):
+        put_there(desk)
+        try:
+            return carry_over(self, expected)
+        finally:
+            put_back(desk)
+
+    monkeypatch.setattr(DirectoryExchange, "carry_over", carry_over_there)
+
+
 def revive(desk):
     desk.world.files.before_step = None
     desk.world.files.revive()
@@ -122,16 +136,7 @@ def test_a_file_that_came_late_to_a_rollback_is_not_moved_into_one_with_its_name
             late.append(desk.world.add_file(f"{live}/mine.parquet", ["mine"]))
 
     desk.world.files.before_step = add_late
-    carry_over = DirectoryExchange.carry_over
-
-    def carry_over_there(self, expected):
-        put_there(desk)
-        try:
-            return carry_over(self, expected)
-        finally:
-            put_back(desk)
-
-    monkeypatch.setattr(DirectoryExchange, "carry_over", carry_over_there)
+    carry_over_into_theirs(desk, monkeypatch)
     result = desk.rollback()
     assert len(late) == 1
     assert sorted(desk.world.files.contents(THEIRS)) == before

@@ -8,13 +8,12 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.steps.directory_exchange import DirectoryExchange
 from support.desk import outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import at, manage, survive
 from support.late_directories import act_before_live_is_settled, leaves
-from unit.steps.test_other_directory_at_live import THEIRS, a_desk, give_rights, make_theirs, put_back, put_there
+from unit.steps.test_other_directory_at_live import THEIRS, a_desk, carry_over_into_theirs, give_rights, make_theirs, put_back, put_there
 
 KILLED = pytest.mark.parametrize("is_killed", [False, True], ids=["in the run", "in its recovery"])
 
@@ -149,17 +148,9 @@ def desk_with_nothing_to_bring_in():
 def test_a_late_file_is_not_moved_into_another_table_by_a_rollback_that_brings_nothing_in(monkeypatch):
     desk = desk_with_nothing_to_bring_in()
     before = make_theirs(desk, {"payment.parquet": 1000})
-    live, carry_over = desk.live("dt=1"), DirectoryExchange.carry_over
+    live = desk.live("dt=1")
     at(desk, leaves(desk), lambda: desk.world.add_file(f"{live}/mine.parquet", ["mine"]))
-
-    def carry_over_there(self, expected):
-        put_there(desk)
-        try:
-            return carry_over(self, expected)
-        finally:
-            put_back(desk)
-
-    monkeypatch.setattr(DirectoryExchange, "carry_over", carry_over_there)
+    carry_over_into_theirs(desk, monkeypatch)
     assert outcomes(desk.rollback(desk.runs[-1])) == {"dt=1": Outcome.MISPLACED.code}
     assert sorted(desk.world.files.contents(THEIRS)) == before
 
