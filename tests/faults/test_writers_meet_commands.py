@@ -33,7 +33,8 @@ OFTEN_ENOUGH = {
     "in the gap": 8,
     "after the swap": 15,
     "swapped": 20,
-    "put-back": 4,
+    # Rarer than the rest: only a writer between the check and the rename brings it about.
+    "put-back": 2,
     "rolled-back": 4,
 }
 COMMANDS: Mapping[str, Callable[[Desk], Any]] = {"compact": Desk.compact, "rollback": Desk.rollback, "cleanup": Desk.cleanup}
