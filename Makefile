@@ -30,7 +30,7 @@ check: venv ## what a change needs at once: style, types, and the tests that nee
 	@$(IN_VENV) packaging/test --quick
 
 test: dist ## run all tests that need no cluster, fastest first, with coverage
-	@packaging/setup --bats
+	@packaging/setup --tests
 	@$(IN_VENV) packaging/test
 
 test-sparks: ## run what depends on Spark's version on Spark 3.3 and 4 (VERSIONS: others; ALL=yes: the contracts, too)

@@ -21,6 +21,11 @@ choose_venv() {
   esac
 }
 
+# Where the class-data archive for the tests is, for the Java at this home. # JAVA_HOME
+class_archive() {
+  printf '%s/classes%s.jsa\n' "$VENV" "${1//\//-}"
+}
+
 # Print the Java version number (8, 11, 17, …) of a java program; nothing if it does not run. # JAVA
 java_version() {
   local version
