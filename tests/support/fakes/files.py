@@ -1,6 +1,6 @@
 """The in-memory fake of `cluster/files.py`: a small NameNode, our client, and other programs that write to it.
 
-It behaves like HDFS (tests/contract/test_files.py defines how), and tests can kill it, stall it and take its space away.
+It behaves like HDFS (tests/contract defines how), and tests can kill it, stall it and take its space away.
 """
 
 from __future__ import annotations
