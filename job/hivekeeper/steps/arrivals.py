@@ -16,7 +16,7 @@ from typing import Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot
-from hivekeeper.plan import file_rights, listings, ownership
+from hivekeeper.plan import file_rights, listings
 from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
@@ -263,9 +263,7 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive], old
 
 
 def _leave_out_closed(files: Files, source: FileInfo, entries: Sequence[FileInfo], target: str) -> Sequence[FileInfo]:
-    """The entries that no more users could reach in `target`: all of a directory that is as open; of one with the same owner those that no
-    more users could read there; of another owner none, as whoever may write to `target` could delete them.
-    """
+    """The entries that no more users could reach in `target`, by the rights of just the directory that was listed."""
     if not entries:
         return entries
     known = files.attributes([source.path, target], {source.path: source.file_id})
@@ -273,9 +271,7 @@ def _leave_out_closed(files: Files, source: FileInfo, entries: Sequence[FileInfo
     if own is None or other is None or own.directory_id not in (0, source.file_id):
         return ()
     # Not by the mode of a listing: an ACL may keep somebody out.
-    if ownership.lets_all_pass(own) or listings.is_as_open(own, other):
-        return entries
-    return [entry for entry in entries if own.owner == other.owner and not listings.is_shielded(entry, own)]
+    return listings.find_open(entries, own, other)
 
 
 def _move_entries(
