@@ -18,7 +18,7 @@ from support.listings import tree
 
 @dataclass
 class FilesWorld:
-    """`kind` is fake, local or hdfs. `writer` is another program, with the methods of `fakes.files.Writer` that the cases use."""
+    """`kind` is fake, local or hdfs. `writer` is another program, with the methods of `fakes.namespace.Writer` that the cases use."""
 
     kind: str
     files: Any
