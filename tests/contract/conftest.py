@@ -42,6 +42,7 @@ def files_world(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[Files
 
 @pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.jvm)])
 def world(request: pytest.FixtureRequest) -> Any:
+    """A metastore, and others who change what it has: the fake's, and the real one."""
     if request.param == "real":
         return request.getfixturevalue("real")
     files = FakeFiles()
@@ -53,6 +54,7 @@ def world(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def real(gateway: Gateway, storage: Storage) -> Iterator[RealWorld]:
+    """The real metastore alone, for what only it can show."""
     found = RealWorld(gateway, storage, f"contract_{os.getpid()}_{next(DATABASES)}")
     yield found
     for database in found.databases:
@@ -62,6 +64,7 @@ def real(gateway: Gateway, storage: Storage) -> Iterator[RealWorld]:
 
 @pytest.fixture(scope="module")
 def guarded(spark: Any) -> Any:
+    """A session as a command has it."""
     session = spark.newSession()
     guard_session(session)
     return session
