@@ -397,7 +397,7 @@ def test_a_control_directory_that_a_tenant_made_beforehand_is_refused_and_left_a
     for command in (desk.compact, desk.recover, desk.history, desk.cleanup, desk.rollback, desk.analyze, desk.backup, desk.verify):
         (outcome,) = command().tables
         assert outcome.problem.code is Code.RECORDS_OF_ANOTHER
-        assert "belongs to loader (mode 0777)" in outcome.problem.what
+        assert "(mode 0777) belongs to loader" in outcome.problem.what
     assert rights_below(superuser, gateway, f"{hdfs.root}/.hivekeeper") == before
     trusting = desk_on(f"{database}.events", trusted_owners=("loader",))
     assert trusting.compact().tables[0].problem.code is Code.RECORDS_WRITABLE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from contract.test_files import look, names_in
 from hivekeeper.ports import NotPossible, SourceMissing, SourceReplaced, TargetExists
+from support.file_worlds import look, names_in
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from contract.test_files import look, names_in, wait_a_tick
 from hivekeeper.ports import SourceMissing, TargetExists
+from support.file_worlds import look, names_in, wait_a_tick
 
 # How often to run the race; it continues until a writer has really met the gap.
 ROUNDS, MOST_ROUNDS, MET_AT_LEAST = 30, 600, 3

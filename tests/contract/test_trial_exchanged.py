@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from hivekeeper import names
-from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.java_errors import JAVA_ERRORS
-from support.file_systems import configuration_with
+from support.file_systems import EmptyPlace, configuration_with
 from support.storage import TEST_FS
 
 pytestmark = [pytest.mark.jvm, pytest.mark.skipif(not TEST_FS.startswith("hdfs:"), reason="ids of directories, and ACLs")]
@@ -116,77 +115,69 @@ def exchanging(gateway: Any, **settings: str) -> Any:
     return configuration_with(gateway, "hdfs", "Exchanging", EXCHANGING, **settings)
 
 
-def test_rights_for_the_directory_with_an_id_are_not_given_to_another_one_at_its_path(gateway: Any, tmp_path: Any) -> None:
+@pytest.fixture
+def place(gateway: Any, tmp_path: Any) -> EmptyPlace:
+    return EmptyPlace.on_hdfs(gateway, tmp_path)
+
+
+def try_rights(place: EmptyPlace, conf: Any) -> Any:
+    """What the trial of a doctor tells of a table there."""
+    trial = place.gateway.helper("doctor.RightsTrial", conf)
+    return json.loads(trial.run(place.top, f"{place.top}/.hivekeeper", NAME, names.TRIAL_DIRECTORIES))
+
+
+def test_rights_for_the_directory_with_an_id_are_not_given_to_another_one_at_its_path(place: EmptyPlace, gateway: Any) -> None:
     """As a catalogue gives them, which holds no lock, to a directory that it has just made."""
-    jvm, files = gateway.jvm, HadoopFiles(gateway)
-    top = files.qualify(f"{TEST_FS}/{tmp_path.parent.name}/{tmp_path.name}")
-    path = jvm.org.apache.hadoop.fs.Path
-    path(top).getFileSystem(gateway.hadoop_conf).delete(path(top), True)
-    for place in ("made", "theirs", "closed"):
-        files.make_directory(f"{top}/{place}")
+    top, files = place.top, place.files
+    for name in ("made", "theirs", "closed"):
+        files.make_directory(f"{top}/{name}")
     files.write_new(f"{top}/theirs/rows", "of another table")
     guard = {"mode": 0o755, "file_id": files.stat(f"{top}/made").file_id}
     with pytest.raises(JAVA_ERRORS, match="Permission denied"):
         gateway.helper("Rights", exchanging(gateway, made=f"{top}/made")).give(json.dumps({f"{top}/made": guard}))
-    found = [files.stat(f"{top}/{place}") for place in ("theirs", "made") if files.stat(f"{top}/{place}/rows")]
+    found = [files.stat(f"{top}/{name}") for name in ("theirs", "made") if files.stat(f"{top}/{name}/rows")]
     assert [oct(one.mode) for one in found] == [oct(0o700)]
 
 
-def test_a_directory_that_takes_the_place_of_the_trial_while_it_is_looked_at_by_its_id_gets_no_acl(gateway: Any, tmp_path: Any) -> None:
+def test_a_directory_that_takes_the_place_of_the_trial_while_it_is_looked_at_by_its_id_gets_no_acl(place: EmptyPlace, gateway: Any) -> None:
     """Another table's closed directory, `set-acl` in a directory of mallory's, must not get the ACL of mallory's table."""
-    jvm, files = gateway.jvm, HadoopFiles(gateway)
-    table = files.qualify(f"{TEST_FS}/{tmp_path.parent.name}/{tmp_path.name}")
-    path = jvm.org.apache.hadoop.fs.Path
-    fs = path(table).getFileSystem(gateway.hadoop_conf)
-    fs.delete(path(table), True)
-    for place in (table, f"{table}/kept", f"{table}/mallorys", f"{table}/mallorys/set-acl"):
-        files.make_directory(place)
-    files.write_new(f"{table}/mallorys/set-acl/rows", "of another table")
-    acl = jvm.org.apache.hadoop.fs.permission.AclEntry.parseAclSpec("user::rwx,user:mallory:rwx,group::r-x,other::---", True)
-    fs.setAcl(path(table), acl)
-    conf = exchanging(gateway, table=table, scratch=NAME)
-    trial = gateway.helper("doctor.RightsTrial", conf)
-    told = json.loads(trial.run(table, f"{table}/.hivekeeper", NAME, names.TRIAL_DIRECTORIES))
-    found = [place for place in (f"{table}/mallorys/set-acl", f"{table}/{NAME}/set-acl") if fs.exists(path(f"{place}/rows"))]
-    assert [[str(entry) for entry in fs.getAclStatus(path(place)).getEntries()] for place in found] == [[]], told
+    table, fs, path = place.top, place.fs, place.path
+    for made in (table, f"{table}/kept", f"{table}/mallorys", f"{table}/mallorys/set-acl"):
+        place.files.make_directory(made)
+    place.files.write_new(f"{table}/mallorys/set-acl/rows", "of another table")
+    entries = gateway.jvm.org.apache.hadoop.fs.permission.AclEntry
+    fs.setAcl(path(table), entries.parseAclSpec("user::rwx,user:mallory:rwx,group::r-x,other::---", True))
+    told = try_rights(place, exchanging(gateway, table=table, scratch=NAME))
+    found = [one for one in (f"{table}/mallorys/set-acl", f"{table}/{NAME}/set-acl") if fs.exists(path(f"{one}/rows"))]
+    assert [[str(entry) for entry in fs.getAclStatus(path(one)).getEntries()] for one in found] == [[]], told
 
 
-def test_what_comes_to_the_place_of_an_old_trial_that_goes_is_not_deleted(gateway: Any, tmp_path: Any) -> None:
+def test_what_comes_to_the_place_of_an_old_trial_that_goes_is_not_deleted(place: EmptyPlace, gateway: Any) -> None:
     """Even if it looks like a trial: another one may be at work in it."""
-    jvm, files = gateway.jvm, HadoopFiles(gateway)
-    table = files.qualify(f"{TEST_FS}/{tmp_path.parent.name}/{tmp_path.name}")
-    path = jvm.org.apache.hadoop.fs.Path
-    fs = path(table).getFileSystem(gateway.hadoop_conf)
-    fs.delete(path(table), True)
-    old, theirs = f"{table}/{names.trial_directory(OLD)}", f"{table}/theirs"
-    for place in (old, theirs):
+    fs, path = place.fs, place.path
+    old, theirs = f"{place.top}/{names.trial_directory(OLD)}", f"{place.top}/theirs"
+    for trial in (old, theirs):
         for name in ("write", "group"):
-            files.make_directory(f"{place}/{name}")
-        files.write_new(f"{place}/write/file", "1")
+            place.files.make_directory(f"{trial}/{name}")
+        place.files.write_new(f"{trial}/write/file", "1")
     fs.setTimes(path(old), 1, -1)
-    conf = configuration_with(gateway, "hdfs", "Removing", REMOVING, old=old, theirs=theirs)
-    told = json.loads(gateway.helper("doctor.RightsTrial", conf).run(table, f"{table}/.hivekeeper", NAME, names.TRIAL_DIRECTORIES))
+    told = try_rights(place, configuration_with(gateway, "hdfs", "Removing", REMOVING, old=old, theirs=theirs))
     assert told["left"] == ""
     assert [fs.exists(path(f"{old}/{name}")) for name in ("write/file", "write", "group")] == [True] * 3
     assert not fs.exists(path(f"{old}-away"))
 
 
-def test_a_file_that_is_being_written_where_an_old_trial_would_have_one_stays(gateway: Any, tmp_path: Any) -> None:
+def test_a_file_that_is_being_written_where_an_old_trial_would_have_one_stays(place: EmptyPlace, gateway: Any) -> None:
     """A writer of this user may be at work in a directory that somebody has given the name of a trial."""
-    jvm, files = gateway.jvm, HadoopFiles(gateway)
-    table = files.qualify(f"{TEST_FS}/{tmp_path.parent.name}/{tmp_path.name}")
-    path = jvm.org.apache.hadoop.fs.Path
-    fs = path(table).getFileSystem(gateway.hadoop_conf)
-    fs.delete(path(table), True)
-    old = f"{table}/{names.trial_directory(OLD)}"
-    files.make_directory(f"{old}/write")
+    fs, path = place.fs, place.path
+    old = f"{place.top}/{names.trial_directory(OLD)}"
+    place.files.make_directory(f"{old}/write")
     out = fs.create(path(f"{old}/write/file"))
     out.write(1)
     fs.setTimes(path(old), 1, -1)
-    trial = gateway.helper("doctor.RightsTrial", gateway.hadoop_conf)
-    trial.run(table, f"{table}/.hivekeeper", NAME, names.TRIAL_DIRECTORIES)
+    try_rights(place, gateway.hadoop_conf)
     out.close()
     assert fs.getFileStatus(path(f"{old}/write/file")).getLen() == 1
     fs.setTimes(path(old), 1, -1)
-    gateway.helper("doctor.RightsTrial", gateway.hadoop_conf).run(table, f"{table}/.hivekeeper", NAME, names.TRIAL_DIRECTORIES)
+    try_rights(place, gateway.hadoop_conf)
     assert not fs.exists(path(old))

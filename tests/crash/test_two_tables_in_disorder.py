@@ -25,7 +25,7 @@ from hivekeeper.names import BACKUP_OF
 from support.builders import a_partition
 from support.desk import Desk
 from support.disorder import act_some, choose, rows_inside, rows_of_all_parts
-from support.fakes.files import Node
+from support.fakes.namespace import Node
 from support.fakes.rows import DataFile
 from support.hdfs_user import PASS, READ, STICKY, WRITE, HdfsUser
 from support.hive_statements import Hive, HiveError

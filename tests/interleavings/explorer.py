@@ -25,8 +25,9 @@ from interleavings.promises import ACCEPTED
 from interleavings.runners import CHANGES, PORT_ERRORS, Answer, Call, Ended, Point
 from interleavings.world import FIRST_WRITER, Freezer, Frozen, World, is_below
 from interleavings.writers import LIVE, ROOT
-from support.fakes.files import FakeFiles, Namespace
+from support.fakes.files import FakeFiles
 from support.fakes.metastore import FakeMetastore
+from support.fakes.namespace import Namespace
 from support.fakes.rows import FakeRows
 
 CONTROL = ControlPaths.of(ROOT, partitioned=True)

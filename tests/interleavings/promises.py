@@ -18,7 +18,7 @@ from hivekeeper.runlog.strict import UnreadableRecord
 from interleavings.runners import TABLE
 from interleavings.world import World
 from interleavings.writers import LIVE, MOVED, ORIGINAL, ROOT, RUNS, UNIT, rows_in_live
-from support.fakes.files import Node, info
+from support.fakes.namespace import Node, info
 from support.fakes.rows import DataFile
 
 LOG = f"{ROOT}/.hivekeeper/log"

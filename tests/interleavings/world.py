@@ -11,8 +11,8 @@ from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Attributes, Block
-from support.fakes.files import ROOT, Namespace, Node, parts, size
 from support.fakes.metastore import Catalog
+from support.fakes.namespace import ROOT, Namespace, Node, parts, size
 
 PLAIN = Attributes("hive", "hive", 0o755, 0o644, storage_policy="HOT")
 # The NameNode's time as read by a run: later than everything so far, unless the clock is coarse.

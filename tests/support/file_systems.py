@@ -1,10 +1,14 @@
-"""Hadoop file systems of tests, written in Java: HDFS whose calls a test answers, or does something beside."""
+"""Hadoop file systems of tests: HDFS as another program sees it; and HDFS, in Java, whose calls a test answers or does something beside."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.java_classes import JavaPackage, JavaSource, compiled
+from support.storage import TEST_FS
 
 PACKAGE = "hivekeeper.tested"
 # HDFS without a server: for file systems that answer all that is asked of them themselves.
@@ -57,3 +61,25 @@ def configuration_with(gateway: Any, scheme: str, kind: str, source: str, **sett
     for name, value in settings.items():
         conf.set(f"tested.{name}", value)
     return conf
+
+
+@dataclass
+class EmptyPlace:
+    """One test's directory on HDFS, empty: `files` are those of a run, `fs` is what another program uses, with Hadoop's paths."""
+
+    gateway: Any
+    files: HadoopFiles
+    fs: Any
+    top: str
+
+    @classmethod
+    def on_hdfs(cls, gateway: Any, tmp_path: Path) -> EmptyPlace:
+        files = HadoopFiles(gateway)
+        top = files.qualify(f"{TEST_FS}/{tmp_path.parent.name}/{tmp_path.name}")
+        path = gateway.jvm.org.apache.hadoop.fs.Path(top)
+        fs = path.getFileSystem(gateway.hadoop_conf)
+        fs.delete(path, True)
+        return cls(gateway, files, fs, top)
+
+    def path(self, location: str) -> Any:
+        return self.gateway.jvm.org.apache.hadoop.fs.Path(location)

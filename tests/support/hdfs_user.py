@@ -12,7 +12,7 @@ from typing import Any, Iterator, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.ports import FilesError, NoPermission, SourceMissing
-from support.fakes.files import Namespace, Node, parts
+from support.fakes.namespace import Namespace, Node, parts
 
 READ, WRITE, PASS = 4, 2, 1
 STICKY = 0o1000

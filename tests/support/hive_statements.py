@@ -12,7 +12,8 @@ from typing import Any, Dict, Iterator, Mapping
 from hivekeeper import names
 from hivekeeper.model import Partition, Table
 from hivekeeper.ports import FilesError
-from support.fakes.files import TRASH, parts
+from support.fakes.files import TRASH
+from support.fakes.namespace import parts
 from support.fakes.rows import DataFile
 
 Calls = Iterator[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support.desk import Desk
-from support.fakes.files import COPIES
+from support.fakes.namespace import COPIES
 
 
 def make_copies_longer(desk: Desk, times: float) -> None:

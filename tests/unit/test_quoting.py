@@ -1,4 +1,4 @@
-"""Quoting, without a cluster. tests/contract/test_metastore.py proves that Spark and Hive agree."""
+"""Quoting, without a cluster. tests/contract/test_quoting.py proves that Spark and Hive agree."""
 
 from __future__ import annotations
 

@@ -358,37 +358,40 @@ class Store:
         """
         if self.expire_after_ms is None:
             return
-        files = self.cluster.files
-        named = {file.place for file in commit.files} | commit.removed.keys()
-        dropped = before.removed.keys() - named if before else frozenset()
         try:
-            log_directory = self._look()
-            listed = _versions(log_directory)
-            if version not in listed:
-                # This run has slept so long that its own commit has expired.
-                return
-            # All times are the NameNode's: what later commits name is younger than this one, whenever this run goes on.
-            now_ms = listed[version].mtime_ms
-            older = [entry for number, entry in sorted(listed.items()) if number < version]
-            # None before an older one: see _put.
-            expired = [(entry, log_directory) for entry in takewhile(lambda entry: self._is_abandoned(entry, now_ms), older)]
-            found = files.look([self.data, self.top])
-            for entry in found[self.data].entries:
-                place = f"data/{entry.name}"
-                is_over = place in dropped or self._is_abandoned(entry, now_ms)
-                if commits.PLACE.fullmatch(place) and place not in named and is_over:
-                    expired.append((entry, found[self.data]))
-            for entry in found[self.top].entries:
-                if commits.UNFINISHED.fullmatch(entry.name) and self._is_abandoned(entry, now_ms):
-                    expired.append((entry, found[self.top]))
-            for entry, directory in expired:
+            for entry, directory in self._find_expired(version, commit, before):
                 if entry.is_dir:
                     self._discard_directory(entry.path)
                 else:
                     # Every table's log has entries of the same names as the commits, and may come to this path.
-                    files.delete_file(entry.path, directory.file_id, entry.file_id)
+                    self.cluster.files.delete_file(entry.path, directory.file_id, entry.file_id)
         except FilesError as error:
             log.warning("step=expire-catalogue failed component=%s reason=%r", self.component.name, str(error))
+
+    def _find_expired(self, version: int, commit: Commit, before: Optional[Commit]) -> List[Tuple[FileInfo, Snapshot]]:
+        """What goes after a commit, each with the directory that has shown it."""
+        log_directory = self._look()
+        listed = _versions(log_directory)
+        if version not in listed:
+            # This run has slept so long that its own commit has expired.
+            return []
+        # All times are the NameNode's: what later commits name is younger than this one, whenever this run goes on.
+        now_ms = listed[version].mtime_ms
+        older = [entry for number, entry in sorted(listed.items()) if number < version]
+        # None before an older one: see _put.
+        expired = [(entry, log_directory) for entry in takewhile(lambda entry: self._is_abandoned(entry, now_ms), older)]
+        named = {file.place for file in commit.files} | commit.removed.keys()
+        dropped = before.removed.keys() - named if before else frozenset()
+        found = self.cluster.files.look([self.data, self.top])
+        for entry in found[self.data].entries:
+            place = f"data/{entry.name}"
+            is_over = place in dropped or self._is_abandoned(entry, now_ms)
+            if commits.PLACE.fullmatch(place) and place not in named and is_over:
+                expired.append((entry, found[self.data]))
+        for entry in found[self.top].entries:
+            if commits.UNFINISHED.fullmatch(entry.name) and self._is_abandoned(entry, now_ms):
+                expired.append((entry, found[self.top]))
+        return expired
 
     def _is_abandoned(self, entry: FileInfo, now_ms: int) -> bool:
         """Whether something has been there so long that no writer, and no reader, is about to use it."""

@@ -120,6 +120,15 @@ def is_as_open(directory: Attributes, live: Attributes) -> bool:
     return directory.owner == live.owner and not ownership.is_narrower(directory, live)
 
 
+def find_open(entries: Sequence[FileInfo], directory: Attributes, target: Attributes) -> Sequence[FileInfo]:
+    """The entries of a directory that no more users could reach in `target`: all of one that is as open; of one with the same owner those
+    that no more users could read there; of another owner none, as whoever may write to `target` could delete them.
+    """
+    if ownership.lets_all_pass(directory) or is_as_open(directory, target):
+        return entries
+    return [entry for entry in entries if directory.owner == target.owner and not is_shielded(entry, directory)]
+
+
 def is_as_guarded(directory: Attributes, live: Attributes) -> bool:
     """Whether whoever may write to a unit may write to a directory whose files are to come to it: else they could delete these then."""
     is_alike = (directory.owner, directory.acl) == (live.owner, live.acl) and (directory.group == live.group or not live.mode & 0o020)

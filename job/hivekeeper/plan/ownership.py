@@ -111,7 +111,7 @@ def _is_private(one: Exposed) -> bool:
 def _owned_above(one: Exposed) -> Reason:
     return Reason(
         Code.RECORDS_OF_ANOTHER,
-        f"{one.path} (mode {one.mode:04o}) belongs to {one.owner}, who may exchange what is in it",
+        f"{_owned_by(one)}, who may exchange what is in it",
         f"have it owned by the superuser or the user of the runs: hdfs dfs -chown USER {quoting.hdfs(one.path)}; or add {one.owner} to "
         "trusted_owners; or use another directory",
     )
@@ -120,10 +120,18 @@ def _owned_above(one: Exposed) -> Reason:
 def _writable_above(one: Exposed, others: List[str]) -> Reason:
     return Reason(
         Code.RECORDS_WRITABLE,
-        f"{one.path} (owner {one.owner}, mode {one.mode:04o}) may be written by {', '.join(others)}, who may exchange what is in it",
+        f"{_written_by(one, others)}, who may exchange what is in it",
         f"take that right away: hdfs dfs -chmod go-w {quoting.hdfs(one.path)}; or let users rename only what is theirs: "
         f"hdfs dfs -chmod +t {quoting.hdfs(one.path)}; or use another directory",
     )
+
+
+def _owned_by(one: Exposed) -> str:
+    return f"{one.path} (mode {one.mode:04o}) belongs to {one.owner}"
+
+
+def _written_by(one: Exposed, others: List[str]) -> str:
+    return f"{one.path} (owner {one.owner}, mode {one.mode:04o}) may be written by {', '.join(others)}"
 
 
 def _gives_write(kind: str, name: str, rights: str, trusted: Collection[str]) -> bool:
@@ -149,7 +157,7 @@ def list_access(acl: Iterable[str]) -> List[Tuple[str, str, str]]:
 def _foreign(one: Exposed) -> Reason:
     return Reason(
         Code.RECORDS_OF_ANOTHER,
-        f"{one.path} belongs to {one.owner} (mode {one.mode:04o}), so what it says may not be what a run of ours has recorded",
+        f"{_owned_by(one)}, so what it says may not be what a run of ours has recorded",
         f"find out who made it and why; if it is right, give it to the user of the runs (chown), or add {one.owner} to trusted_owners; "
         "else move it away",
     )
@@ -158,7 +166,7 @@ def _foreign(one: Exposed) -> Reason:
 def _writable(control: ControlPaths, one: Exposed, others: List[str]) -> Reason:
     return Reason(
         Code.RECORDS_WRITABLE,
-        f"{one.path} (owner {one.owner}, mode {one.mode:04o}) may be written by {', '.join(others)}",
+        _written_by(one, others),
         "find out whether somebody changed it; if not, take the right to write from all but the owner: hdfs dfs -chmod go-w "
         f"{quoting.hdfs(control.top)} {quoting.hdfs(control.top, '/{_lock,log,runs,log/*,runs/*,runs/*/*}')}",
     )

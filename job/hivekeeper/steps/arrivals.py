@@ -16,7 +16,7 @@ from typing import Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot
-from hivekeeper.plan import file_rights, listings, ownership
+from hivekeeper.plan import file_rights, listings
 from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
@@ -263,9 +263,7 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive], old
 
 
 def _leave_out_closed(files: Files, source: FileInfo, entries: Sequence[FileInfo], target: str) -> Sequence[FileInfo]:
-    """The entries that no more users could reach in `target`: all of a directory that is as open; of one with the same owner those that no
-    more users could read there; of another owner none, as whoever may write to `target` could delete them.
-    """
+    """The entries that no more users could reach in `target`, by the rights of just the directory that was listed."""
     if not entries:
         return entries
     known = files.attributes([source.path, target], {source.path: source.file_id})
@@ -273,9 +271,7 @@ def _leave_out_closed(files: Files, source: FileInfo, entries: Sequence[FileInfo
     if own is None or other is None or own.directory_id not in (0, source.file_id):
         return ()
     # Not by the mode of a listing: an ACL may keep somebody out.
-    if ownership.lets_all_pass(own) or listings.is_as_open(own, other):
-        return entries
-    return [entry for entry in entries if own.owner == other.owner and not listings.is_shielded(entry, own)]
+    return listings.find_open(entries, own, other)
 
 
 def _move_entries(
@@ -303,16 +299,14 @@ def _move_entries(
     return taken
 
 
-def lift_nested(
-    files: Files, live: str, seen: Snapshot, most: int, room: int, known: Iterable[Found], older: Older
-) -> Tuple[Tuple[FileInfo, ...], int]:
-    """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries, and
-    how many files and directories were looked at for that. Of the entries, no more than `most` are listed. `known`: files that the unit has
-    had; a directory of copies of these, or of live's, is no committer's.
+def lift_nested(run: Run, unit: PlannedUnit, seen: Snapshot) -> Tuple[FileInfo, ...]:
+    """Move up the files of a directory that a committer renamed *into* live, which was `seen`, having taken live for its target; returns
+    live's entries. A directory of copies of files that the unit has had, or of live's, is no committer's.
 
-    Unless there are so many that it would take hours, more than `room`, or anything else lies in it: no committer leaves that.
+    Unless there are so many that it would take hours, or anything else lies in it: no committer leaves that.
     """
-    nested, looked_at = _find_liftable(files, live, seen.file_id, listings.find_committed(seen), room, (*known, *seen.entries), older)
+    files, live = run.files, unit.live
+    nested, looked_at = _find_liftable(run, unit, seen)
     with files.anchored({live: seen.file_id, **{entry.path: entry.file_id for entry in seen.entries if entry.path in nested}}):
         for directory, inside in nested.items():
             # Nothing may be moved out of it perhaps: it stays.
@@ -320,27 +314,28 @@ def lift_nested(
                 for entry in inside:
                     move_file(files, entry.path, live)
                 files.remove_empty(directory)
-    entries = files.look([live], most)[live].entries if nested else seen.entries
-    return entries, looked_at
+    entries = files.look([live], run.most_listed([unit]))[live].entries if nested else seen.entries
+    run.moved_up.number += looked_at
+    return entries
 
 
-def _find_liftable(
-    files: Files, live: str, live_id: int, committed: Sequence[FileInfo], room: int, had: Sequence[Found], older: Older
-) -> Tuple[Mapping[str, Tuple[FileInfo, ...]], int]:
-    """The files in those directories that a committer may have left, by directory, and how much was looked at. None of another one, of
-    which the rights were not looked at, that somebody has put in its place since. Nothing deeper is looked at: no committer leaves that.
+def _find_liftable(run: Run, unit: PlannedUnit, live: Snapshot) -> Tuple[Mapping[str, Tuple[FileInfo, ...]], int]:
+    """The files in those directories that a committer may have left, by directory, and how many files and directories were looked at. None
+    of another one, of which the rights were not looked at, that somebody has put in its place since. Nothing deeper is looked at: no
+    committer leaves that.
     """
-    own = files.stat(live) if committed and room > 0 else None
-    if own is None or own.file_id != live_id:
+    files, committed, room = run.files, listings.find_committed(live), MOST_LIFTED - run.moved_up.number
+    own = files.stat(unit.live) if committed and room > 0 else None
+    if own is None or own.file_id != live.file_id:
         return {}, 0
     alike = [entry for entry in committed if entry.owner == own.owner and not own.mode & ~entry.mode & 0o055]
     if not alike or len(alike) > MOST_LIFTED_DIRECTORIES:
         return {}, 0
     try:
-        known = _find_open(files, alike, live, live_id)
+        known = _find_open(files, alike, unit.live, live.file_id)
     except NoPermission:
         return {}, len(alike)
-    left = older.why_left(list(known.values()), live, live_id)
+    left = Older(run, unit).why_left(list(known.values()), unit.live, live.file_id)
     for place, why in itertools.islice(left.items(), MOST_TOLD):
         log.warning("step=lift-nested left=%d path=%r reason=%r", len(left), place, why)
     wanted = {place: entry.file_id for place, entry in known.items() if place not in left}
@@ -352,6 +347,7 @@ def _find_liftable(
     if entries > room:
         return {}, len(alike) + entries
     same = [place for place, file_id in wanted.items() if seen[place].file_id == file_id]
+    had: List[Found] = [*unit.manifest, *unit.expected, *live.entries]
     whole = (place for place in same if not are_copies(seen[place].entries, had) and listings.holds_only_data(seen[place]))
     return {place: seen[place].entries for place in whole}, len(alike) + entries
 

@@ -9,7 +9,7 @@ without it the run cannot cut any more once it was taken over, and a recovery th
 from __future__ import annotations
 
 import logging
-from typing import Optional, Tuple
+from typing import Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo
@@ -40,7 +40,7 @@ def cut_off(run: Run, unit: PlannedUnit, instead: Optional[UnitResult]) -> UnitR
     found, is_on_the_way = _find(run, unit, unit.inside)
     if is_on_the_way:
         what = f"the file of {unit.live} that has the old ones inside is not there, but somewhere: moved, or in a trash"
-        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.DIRECTORY_GONE, what))
+        return _kept(unit, Code.DIRECTORY_GONE, what)
     # Whoever overwrote or removed the file, or its directory, has taken the old files with it.
     if found is None or found.length == unit.inside.copy_bytes:
         return UnitResult(unit, Outcome.DISCARDED)
@@ -48,25 +48,32 @@ def cut_off(run: Run, unit: PlannedUnit, instead: Optional[UnitResult]) -> UnitR
         return instead
     blocks = find_blocks(run.files, found, unit.inside)
     if blocks is None:
-        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, f"somebody has written to {found.name}, which has it inside"))
+        return _kept(unit, Code.BACKUP_CHANGED, f"somebody has written to {found.name}, which has it inside")
     if not _shows_same_rows(run, found, unit.inside):
-        what = f"{found.name} would show other rows without what is inside it"
-        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, what))
+        return _kept(unit, Code.BACKUP_CHANGED, f"{found.name} would show other rows without what is inside it")
     _mark(run, unit)
+    return _cut(run, unit, unit.inside, found, blocks)
+
+
+def _cut(run: Run, unit: PlannedUnit, inside: Inside, found: FileInfo, blocks: Sequence[Block]) -> UnitResult:
     try:
-        run.files.cut(found, unit.inside.copy_bytes, blocks)
+        run.files.cut(found, inside.copy_bytes, blocks)
     except SourceReplaced:
         return UnitResult(unit, Outcome.DISCARDED)
     except SourceMissing as error:
-        if not run.files.is_anywhere(run.table.location, unit.inside.file_id):
+        if not run.files.is_anywhere(run.table.location, inside.file_id):
             return UnitResult(unit, Outcome.DISCARDED)
         # It was renamed or moved just now. The next cleanup looks for it.
-        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.CALL_FAILED, str(error)))
+        return _kept(unit, Code.CALL_FAILED, str(error))
     except NotPossible as error:
-        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, str(error)))
+        return _kept(unit, Code.BACKUP_CHANGED, str(error))
     except NoPermission as error:
-        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.NO_PERMISSION, str(error)))
+        return _kept(unit, Code.NO_PERMISSION, str(error))
     return UnitResult(unit, Outcome.DISCARDED)
+
+
+def _kept(unit: PlannedUnit, code: Code, what: str) -> UnitResult:
+    return UnitResult(unit, Outcome.KEPT, why=Reason(code, what))
 
 
 def is_begun(run: Run, unit: PlannedUnit) -> bool:

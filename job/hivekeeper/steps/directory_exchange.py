@@ -22,7 +22,6 @@ from hivekeeper.steps import arrivals
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.leftovers import without_empty_staging
-from hivekeeper.steps.older import Older
 from hivekeeper.steps.places import is_alone
 from hivekeeper.steps.run_directory import Run, fenced, is_gone
 from hivekeeper.steps.unfinished import needs_investigation, too_many
@@ -168,12 +167,7 @@ class DirectoryExchange:
         # Somebody may have added a partition in the outage, or since the check, whose directory lies in this one.
         if listings.find_committed(seen) and not is_alone(self.run, self.unit):
             return seen.entries
-        known = (*self.unit.manifest, *self.unit.expected)
-        room = arrivals.MOST_LIFTED - self.run.moved_up.number
-        most = self.run.most_listed([self.unit])
-        entries, looked_at = arrivals.lift_nested(self.run.files, live, seen, most, room, known, Older(self.run, self.unit))
-        self.run.moved_up.number += looked_at
-        return entries
+        return arrivals.lift_nested(self.run, self.unit, seen)
 
     def _require_whole(self, entries: int) -> None:
         """Raise NeedsInvestigation if a listing may be only a part: it cannot tell whether live holds what it must."""

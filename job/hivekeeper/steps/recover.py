@@ -254,13 +254,15 @@ def _find_away(run: Run, plan: RunPlan) -> Iterable[UnitNumber]:
     """Units whose files have left live, while what is to come to it waits still; any, if an earlier recovery was killed, which may have
     ended that. A writer may have made live again since. A join leaves it where it is.
     """
-    units = [unit for unit in plan.units if unit.join is None]
+    numbers = [unit.number for unit in plan.units if unit.join is None]
     if run.was_recovered_before:
-        return [unit.number for unit in units]
-    waits = "restoring" if plan.operation == ROLLBACK else "ready"
-    places = {unit.number: (run.paths.unit("retired", unit.number), run.paths.unit(waits, unit.number)) for unit in units}
-    there = find_existing(run.files, [place for both in places.values() for place in both])
-    return [number for number, both in places.items() if there.issuperset(both)]
+        return numbers
+    left, waits = run.paths.state("retired"), run.paths.state("restoring" if plan.operation == ROLLBACK else "ready")
+    # Two listings, however many units there are.
+    seen = run.files.look([left, waits])
+    gone, waiting = ({entry.name for entry in seen[state].entries if entry.is_dir} for state in (left, waits))
+    away = gone & waiting
+    return [number for number in numbers if names.unit_directory(number) in away]
 
 
 def _require_time(run: Run, plan: RunPlan, settled: int) -> None:

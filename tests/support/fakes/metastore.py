@@ -1,6 +1,6 @@
 """The in-memory fake of `cluster/metastore.py`: a metastore, our client, and changes by others.
 
-It behaves like Hive's (tests/contract/test_metastore.py defines how) and dies with the files fake's process.
+It behaves like Hive's (tests/contract defines how) and dies with the files fake's process.
 """
 
 from __future__ import annotations

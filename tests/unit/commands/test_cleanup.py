@@ -25,7 +25,8 @@ from support.builders import PARQUET, a_partition, a_table
 from support.contexts import a_context
 from support.counting import Counting
 from support.desk import EVERYTHING, DatedDesk, Desk, outcomes
-from support.fakes.files import TRASH, Killed, parts
+from support.fakes.files import TRASH, Killed
+from support.fakes.namespace import parts
 from support.fakes.rows import DataFile
 from support.world import World
 

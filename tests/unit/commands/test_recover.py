@@ -86,6 +86,14 @@ def test_a_run_killed_in_the_gap_is_finished(world):
     assert [files_in(world, "dt=1"), files_in(world, "dt=2")] == [1, 1]
 
 
+def test_a_partition_that_was_dropped_while_it_was_away_is_for_an_operator_and_no_other(world):
+    """`MSCK REPAIR TABLE … SYNC PARTITIONS` drops each whose directory is away."""
+    interrupt(world, "rename_exact", "/ready/u00002 " + live_of(world, "dt=2"))
+    for unit in ("dt=1", "dt=2"):
+        world.catalog.drop_partition("sales.events", unit)
+    assert recovered(run_recover(world)) == ((RUNS[1], {"dropped-meanwhile": 1, "misplaced": 1}),)
+
+
 def test_a_run_killed_before_the_swap_is_undone_and_nothing_new_is_begun(world):
     before = world.rows_of("sales.events")
     interrupt(world, "rename_exact", live_of(world, "dt=1"), "/retired/")

@@ -12,7 +12,7 @@ from hivekeeper.reasons import Code
 from support import joined_desk
 from support.builders import a_table
 from support.desk import Desk, outcomes
-from support.fakes.files import ROOT, parts
+from support.fakes.namespace import ROOT, parts
 from support.fakes.rows import DataFile
 from support.world import World
 

@@ -31,7 +31,7 @@ def judge(*found, trusted=()):
 def test_what_belongs_to_another_user_is_not_believed_unless_that_user_is_trusted(path):
     found = judge(exposed(path, owner="loader"))
     assert found.why_not.code is Code.RECORDS_OF_ANOTHER
-    assert f"{path} belongs to loader (mode 0755)" in found.why_not.what
+    assert f"{path} (mode 0755) belongs to loader" in found.why_not.what
     assert "trusted_owners" in found.why_not.next
     assert judge(exposed(path, owner="loader"), trusted=["loader"]) == ownership.Judgement(None, {})
 

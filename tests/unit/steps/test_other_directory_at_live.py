@@ -349,9 +349,9 @@ def test_older_directories_cost_two_calls_and_count(monkeypatch, caplog):
             files.namespace.rename(f"{THEIRS}/x{number}", f"{live}/x{number}")
         monkeypatch.setattr(files, "attributes", lambda *asked: calls.append(asked) or attributes(*asked))
 
-    def lift(*given):
-        found = lift_nested(*given)
-        counted.append((found[1], len(calls)))
+    def lift(run, *given):
+        found = lift_nested(run, *given)
+        counted.append((run.moved_up.number, len(calls)))
         return found
 
     monkeypatch.setattr(arrivals, "lift_nested", lift)
