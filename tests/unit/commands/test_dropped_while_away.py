@@ -15,7 +15,7 @@ IN_GAP = ["rename_exact", "/ready/u00001 "]
 
 
 def drop_after(desk, ms, then=lambda: None):
-    desk.world.wait(ms)
+    desk.world.clock.sleep_ms(ms)
     drop_partition(desk)
     then()
 
@@ -57,3 +57,18 @@ def test_a_recovery_that_had_found_it_there_is_killed(is_managed):
     survive(desk)
     assert desk.recover().code is Exit.INVESTIGATE
     assert desk.recover().code is Exit.DONE
+
+
+def test_a_rollback_was_killed_in_the_gap():
+    desk = desk_by(["dt"])
+    desk.compact()
+    desk.kill_before(["rename_exact", f"/restoring/u00001 {desk.live('dt=1')}"], desk.rollback)
+    drop_partition(desk)
+    assert desk.recover().code is Exit.INVESTIGATE
+
+
+def test_one_that_a_killed_run_had_finished_was_dropped_on_purpose():
+    desk = desk_by(["dt"])
+    desk.kill_before(["rename_exact", "/ready/u00002 "], desk.compact)
+    drop_partition(desk)
+    assert desk.recover().code is Exit.PARTIAL
