@@ -334,3 +334,25 @@ def test_a_late_file_goes_to_what_a_recovery_brings_in_without_files():
     survive(desk)
     assert desk.recover().code is Exit.DONE
     assert list(files.contents(live)) == [f"{live}/mine.parquet"]
+
+
+@KILLED
+def test_an_open_directory_does_not_come_late_to_a_rollback_that_takes_nothing_out(is_killed):
+    """Its rights do not keep its files where they are."""
+    desk = desk_with_only_a_backup()
+    make_theirs(desk, {"payment.parquet": 1000})
+    give_rights(desk, THEIRS, owner="fin", group="fin", mode=0o755)
+    theirs = desk.world.files.namespace.find(THEIRS)
+    act_where_it_leaves(desk, lambda: put_there(desk), lambda: desk.rollback(desk.runs[0]), is_killed)
+    assert "payment.parquet" in theirs.children
+
+
+def test_one_that_is_older_than_a_rollback_but_not_than_its_backup_is_not_merged():
+    desk = a_desk()
+    desk.compact()
+    make_theirs(desk, {"payment.parquet": 1000})
+    give_rights(desk, THEIRS, owner="fin", group="fin", mode=0o755)
+    theirs, namespace, live = desk.world.files.namespace.find(THEIRS), desk.world.files.namespace, desk.live("dt=1")
+    at(desk, [f"/restoring/u00001 {live}"], lambda: namespace.rename(THEIRS, live))
+    assert outcomes(desk.rollback()) == {"dt=1": Outcome.MISPLACED.code}
+    assert "payment.parquet" in theirs.children
