@@ -218,7 +218,7 @@ def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
 def _merge_allowed(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
     # Wherever its exchange is, these have the new files, or the rollback's plan has them.
     there = run.look([unit], [target, run.paths.unit("ready", unit.number)])
-    had = [*unit.manifest, *unit.expected, *(entry for one in there.values() for entry in one.entries)]
+    had: List[Found] = [*unit.manifest, *unit.expected, *(entry for one in there.values() for entry in one.entries)]
     try:
         return _merge(run, top, target, still, Older(run, unit), had)
     except NoPermission as error:

@@ -30,7 +30,7 @@ UNITS_AT_ONCE = 100
 
 
 def are_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> bool:
-    """Whether all files of a directory, but for markers, have the name and length of files that the unit has had: copies are no committer's."""
+    """Whether all files of a directory, markers aside, have names and lengths of those that a unit has had: no committer makes copies."""
     files = [entry for entry in inside if entry.is_dir or not is_marker(ManifestFile.of(entry))]
     known = {key_of(file.name, file.length) for file in had}
     return bool(files) and all(key_of(file.name, file.length) in known for file in files)
