@@ -24,6 +24,9 @@ from hivekeeper.steps.checks import Checked, find_other_directory
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unfinished import MOST_TRIES, denied, interrupted, needs_investigation, require_answers
 
+# From then on a gap counts as an outage: what looks for all directories of a table meets it.
+LONG_GAP_MS = 10_000
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -184,6 +187,8 @@ def carry_out(exchange: Exchange) -> UnitResult:
             done = exchange.means.exchange(checked)
             # Live is never away while files of it are joined.
             why, gap_ms = done.why, clock.monotonic_ms() - began if exchange.unit.join is None else None
+            if gap_ms is not None and gap_ms > LONG_GAP_MS:
+                exchange.run.were_away.add(exchange.unit.number)
             if why and done.aside:
                 return _keep_aside(exchange, done.aside, _why_aside(exchange, done.aside, why))
             return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, began, gap_ms, done.nothing_late)
@@ -192,6 +197,8 @@ def carry_out(exchange: Exchange) -> UnitResult:
             return leave_aside(exchange, other.why)
     except FilesError as error:
         # It is unknown whether the change happened; the location of the files shows it.
+        if begun and exchange.unit.join is None:
+            exchange.run.were_away.add(exchange.unit.number)
         with _telling_if_denied(exchange) if begun else nullcontext():
             return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
 

@@ -17,7 +17,7 @@ from hivekeeper.plan import listings
 from hivekeeper.ports import FilesUnavailable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import UnitResult
-from hivekeeper.runlog.manifests import Found, key_of
+from hivekeeper.runlog.manifests import Found, ManifestFile, is_marker, key_of
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.observe import TooManyEntries, look_where_allowed
@@ -30,9 +30,10 @@ UNITS_AT_ONCE = 100
 
 
 def are_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> bool:
-    """Whether all files of a directory have the name and length of files that the unit has had: copies are no committer's."""
+    """Whether all files of a directory, markers aside, have names and lengths of those that a unit has had: no committer makes copies."""
+    files = [entry for entry in inside if entry.is_dir or not is_marker(ManifestFile.of(entry))]
     known = {key_of(file.name, file.length) for file in had}
-    return bool(inside) and all(key_of(entry.name, entry.length) in known for entry in inside)
+    return bool(files) and all(key_of(file.name, file.length) in known for file in files)
 
 
 def find_nested(entries: Tuple[FileInfo, ...]) -> str:

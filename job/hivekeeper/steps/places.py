@@ -284,11 +284,11 @@ def _confirmed(run: Run, unit: UnitResult, found: Places) -> UnitResult:
         return replace(unit, planned=replace(unit.planned, unit=new), why=why)
     if number not in found.changed:
         return unit
-    result = replace(unit, outcome=_outcome_of(run, number, found.changed[number]), has_backup=unit.exchanged)
+    result = replace(unit, outcome=outcome_of(run, number, found.changed[number]), has_backup=unit.exchanged)
     return replace(result, why=explain(run, result, found.changed[number]))
 
 
-def _outcome_of(run: Run, number: UnitNumber, why: Reason) -> Outcome:
+def outcome_of(run: Run, number: UnitNumber, why: Reason) -> Outcome:
     """A missing partition was dropped on purpose; an operator has to look at anything else, and at one whose directory was away for as long
     as an outage: `MSCK REPAIR TABLE … SYNC PARTITIONS` drops that.
     """

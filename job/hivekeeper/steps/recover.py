@@ -213,13 +213,14 @@ def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
     """Settle partitions that were dropped in the outage, with files that Hive would have deleted, without touching live."""
     found = places.ask(run, plan.units)
     undecided, describe = places.find_undecided(run, found.changed), _find_describer(run, plan)
-    # Hive has found the new files and deleted them, unless it was discovery that did not find them.
-    after = Outcome.MISPLACED if places.discovers(run.table) else Outcome.DROPPED_MEANWHILE
 
     def settle_one(unit: PlannedUnit) -> UnitResult:
         if unit.number not in undecided or describe(unit).means.find_moved():
             return settle(unit)
-        return exchange.leave_aside(describe(unit), found.changed[unit.number], after)
+        # Hive has found the new files and deleted them, unless it was discovery that did not find them.
+        why = found.changed[unit.number]
+        after = Outcome.MISPLACED if places.discovers(run.table) else places.outcome_of(run, unit.number, why)
+        return exchange.leave_aside(describe(unit), why, after)
 
     return settle_one
 

@@ -106,7 +106,8 @@ class Run:
     above: Mapping[str, Attributes] = field(default_factory=dict)
     checkpoint_interval: Optional[int] = None
     log_retention_ms: int = 0
-    # Of a recovery, the units whose files had left live when it began, or perhaps when an earlier one did, which was killed.
+    # The units whose files were away for longer than a moment: of a recovery, those that had left live when it began, or perhaps when an
+    # earlier one did, which was killed.
     were_away: Set[UnitNumber] = field(default_factory=set, compare=False)
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
     # Of the directories with the new files of units that were looked at before these were live, by number: what is younger came since.

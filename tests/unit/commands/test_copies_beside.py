@@ -69,6 +69,27 @@ def test_copies_that_come_just_before_live_leaves(command, end):
 
 
 @BOTH
+@pytest.mark.parametrize("is_spoiled", [False, True], ids=["brought in", "put back"])
+@pytest.mark.parametrize("of_new", [False, True], ids=["old files", "new files"])
+def test_copies_at_the_place_of_a_unit_that_a_killed_run_had_away(command, is_spoiled, of_new):
+    """Somebody misses the partition, finds its files, and copies them back (`hdfs dfs -cp`, or `distcp` from another cluster)."""
+    desk = desk_before(command)
+    rows = desk.world.rows_of(desk.table)
+    live = desk.live("dt=1")
+    coming = "ready" if command == "compact" else "restoring"
+    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
+    (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+    for path, content in list(desk.world.files.contents(f"{desk.control.runs}/{run}/{coming if of_new else 'retired'}/u00001").items()):
+        desk.world.files.writer.add(f"{live}/{path.rpartition('/')[2]}", content, desk.world.files.stat(path).length)
+    desk.world.mark_success(live)
+    assert desk.world.rows_of(desk.table) == rows
+    if is_spoiled:
+        desk.world.files.writer.open(f"{desk.control.runs}/{run}/retired/u00001/open.parquet")
+    assert desk.recover().code is Exit.INVESTIGATE
+    assert desk.world.rows_of(desk.table) == rows
+
+
+@BOTH
 def test_copies_that_are_being_made_while_live_is_put_back(command):
     """`hdfs dfs -cp` goes on where live is back."""
     desk = desk_before(command)

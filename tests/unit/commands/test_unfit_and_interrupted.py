@@ -16,7 +16,8 @@ from hivekeeper.ports import FilesUnavailable, NoPermission
 from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.contexts import a_context
-from support.desk import Desk
+from support.desk import Desk, desk_by
+from support.late_directories import act_before_live_is_settled, nest
 from support.world import World
 
 MIB = 2**20
@@ -200,3 +201,16 @@ def test_a_run_that_died_before_it_touched_live_is_no_reason_for_7_each_night_wh
     result = run_on_database(desk)
     table = outcome_of(result, desk)
     assert (table.problem.code, result.code) == (Code.NO_PERMISSION, Exit.DONE)
+
+
+@pytest.mark.parametrize("is_skipped", [False, True])
+def test_its_recovery_moves_nothing_up_in_a_table_that_became_unfit(is_skipped, monkeypatch):
+    """What lies in directories of another engine's table is no late committer's."""
+    desk = desk_by(["dt"])
+    desk.kill_before(["rename_exact", "/ready/u00001 "], desk.compact)
+    if is_skipped:
+        desk.world.set_property(desk.table, **{"hivekeeper.skip": "true"})
+    act_before_live_is_settled(desk, nest, monkeypatch)
+    desk.recover()
+    found = [path for path in desk.world.files.contents(desk.live("dt=1")) if path.endswith("/late.parquet")]
+    assert found == [desk.live("dt=1/attempt/late.parquet" if is_skipped else "dt=1/late.parquet")]

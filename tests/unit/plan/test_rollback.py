@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -152,6 +153,16 @@ def test_live_is_followed_through_the_steps():
     assert [step.number for step in steps] == [1, 2]
     assert [[file.name for file in step.manifest] for step in steps] == [["newer"], ["new"]]
     assert [step.backup.run for step in steps] == ["B", "A"]
+
+
+def test_each_step_has_the_id_of_the_directory_that_the_one_before_brings_in():
+    live, newer, older = (replace(a_snapshot(*entries(name)), file_id=number) for name, number in (("newer", 7), ("new", 8), ("old", 9)))
+    assert [step.directory_id for step in plan([B, A], live, [newer, older])] == [7, 8]
+
+
+def test_ids_of_local_directories_are_given_again():
+    seen = replace(a_snapshot(), file_id=7)
+    assert [seen.lasting_id(path) for path in (LIVE, "file:/warehouse/sales.db/events")] == [7, 0]
 
 
 def test_a_file_that_was_renamed_by_carrying_over_is_known_by_its_id():

@@ -301,3 +301,58 @@ def test_a_new_directory_in_live_whose_acl_keeps_some_out_is_not_moved_up(keeps_
     act_before_live_is_settled(desk, come, monkeypatch)
     desk.compact()
     assert (f"{live}/payment.parquet" not in files.contents(live)) == keeps_out
+
+
+def test_nor_does_what_came_in_the_gap_go_into_one_that_is_brought_back_at_once():
+    """Its owner is that of the partition: only its id shows that it is another one."""
+    desk = a_desk()
+    files, live = desk.world.files, desk.live("dt=1")
+    before = make_theirs(desk, {"payment.parquet": 1000})
+    mine = f"{live}/mine.parquet"
+
+    def come():
+        put_there(desk)
+        at(desk, [f"/retired/u00001 {live}"], lambda: files.writer.add(mine, DataFile(("mine",)), 1000))
+
+    at(desk, leaves(desk), come)
+    assert outcomes(desk.compact()) == {"dt=1": Outcome.MISPLACED.code}
+    put_back(desk)
+    assert sorted(files.contents(THEIRS)) == before
+
+
+def test_a_late_file_goes_to_what_a_recovery_brings_in_without_files():
+    desk = desk_with_nothing_to_bring_in()
+    files, live = desk.world.files, desk.live("dt=1")
+
+    def come_late_and_die():
+        desk.world.add_file(f"{live}/mine.parquet", ["mine"])
+        at(desk, ["rename_exact", f"/restoring/u00001 {live}"], lambda: files.die_after(0))
+
+    at(desk, leaves(desk), come_late_and_die)
+    with pytest.raises(Killed):
+        desk.rollback(desk.runs[-1])
+    survive(desk)
+    assert desk.recover().code is Exit.DONE
+    assert list(files.contents(live)) == [f"{live}/mine.parquet"]
+
+
+@KILLED
+def test_an_open_directory_does_not_come_late_to_a_rollback_that_takes_nothing_out(is_killed):
+    """Its rights do not keep its files where they are."""
+    desk = desk_with_only_a_backup()
+    make_theirs(desk, {"payment.parquet": 1000})
+    give_rights(desk, THEIRS, owner="fin", group="fin", mode=0o755)
+    theirs = desk.world.files.namespace.find(THEIRS)
+    act_where_it_leaves(desk, lambda: put_there(desk), lambda: desk.rollback(desk.runs[0]), is_killed)
+    assert "payment.parquet" in theirs.children
+
+
+def test_one_that_is_older_than_a_rollback_but_not_than_its_backup_is_not_merged():
+    desk = a_desk()
+    desk.compact()
+    make_theirs(desk, {"payment.parquet": 1000})
+    give_rights(desk, THEIRS, owner="fin", group="fin", mode=0o755)
+    theirs, namespace, live = desk.world.files.namespace.find(THEIRS), desk.world.files.namespace, desk.live("dt=1")
+    at(desk, [f"/restoring/u00001 {live}"], lambda: namespace.rename(THEIRS, live))
+    assert outcomes(desk.rollback()) == {"dt=1": Outcome.MISPLACED.code}
+    assert "payment.parquet" in theirs.children
