@@ -127,6 +127,28 @@ def test_a_seal_counts_only_if_our_user_made_it(owner):
     assert result.code is (Exit.DONE if owner == "hive" else Exit.INVESTIGATE)
 
 
+def test_a_run_on_a_table_makes_no_seal_there_because_somebody_has_put_a_file_of_that_name_into_it():
+    """Empty hidden files are made again beside a copy, by our user, as is `_SUCCESS`. Later the table is closed to whoever did that."""
+    desk, orders = set_up(has_records=False)
+    files = desk.world.files
+
+    def give(path, **attributes):
+        node = files.namespace.find(path)
+        node.attributes = replace(node.attributes, **attributes)
+
+    give(orders, mode=0o755)
+    for path in (f"{orders}/_SUCCESS", f"{orders}/{names.SEAL}"):
+        files.writer.add(path, "")
+        give(path, owner="loader")
+    assert Desk(desk.world, "sales.orders").compact().code is Exit.DONE
+    assert files.stat(f"{orders}/_SUCCESS") is not None
+    give(orders, mode=0o700)
+    before = picture(desk, orders)
+    put_in_place(desk, orders)
+    assert desk.compact().tables[0].problem.code is Code.UNKNOWN_FILES
+    assert picture(desk, desk.control.top) == before
+
+
 @pytest.mark.parametrize("step", ["hold.make ", "hold.seal ", "hold.rename ", "hold.tidy ", "hold ", "make_directory", "/plan.json"])
 def test_a_first_run_that_was_killed_is_followed_by_another_one(step):
     desk, _ = set_up(has_records=False)
