@@ -83,9 +83,9 @@ def test_what_is_missing_is_left_to_spark_but_not_a_directory_in_which_it_can_be
 
 def test_what_a_pattern_may_find_is_judged_as_well(files):
     """Spark takes `*.jar` for all that is there (DependencyUtils.resolveGlobPaths)."""
-    set_attributes(files, ARCHIVE, mode=0o666)
-    assert refusal(files, "hdfs:///apps/hivekeeper/*.py") == f"everybody may write to {ARCHIVE} (mode 0666)"
-    assert refusal(files, "hdfs:///apps/hivekeeper/h?vekeeper.py") == f"everybody may write to {ARCHIVE} (mode 0666)"
+    set_attributes(files, ARCHIVE, mode=0o646)
+    assert refusal(files, "hdfs:///apps/hivekeeper/*.py") == f"everybody may write to {ARCHIVE} (mode 0646)"
+    assert refusal(files, "hdfs:///apps/hivekeeper/h?vekeeper.py") == f"everybody may write to {ARCHIVE} (mode 0646)"
 
 
 @pytest.mark.parametrize("pattern", ["hdfs:///apps/*/hivekeeper.py", "hdfs:///apps/{hivekeeper/hivekeeper.py,x}"])
