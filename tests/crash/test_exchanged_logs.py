@@ -289,3 +289,19 @@ def test_files_of_others_that_lie_there_after_the_check_of_their_owners_stay() -
     result = desk.forget()
     assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.UNKNOWN_FILES)
     assert desk.world.picture() == before
+
+
+def test_a_control_directory_that_is_exchanged_just_before_it_is_set_aside_comes_back_though_neither_has_an_entry() -> None:
+    world = World()
+    desks = [build("events", world), build("other", world)]
+    for desk in desks:
+        world.files.hold(desk.control.lock, "us").release()
+        world.files.make_directory(desk.control.log)
+    (desk, other), files = desks, world.files
+    before = {path: node.id for path, node in files.namespace.walk(other.control.top)}
+    exchange = Exchange(desk, other)
+    exchange.before(["rename_exact", ".removed-"], lambda path: path)
+    assert desk.forget().tables[0].problem is not None
+    assert exchange.is_begun
+    exchange.end()
+    assert {path: node.id for path, node in files.namespace.walk(other.control.top)} == before

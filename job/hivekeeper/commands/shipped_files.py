@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Collection, Optional, Sequence
 
-from hivekeeper import quoting
+from hivekeeper import names, quoting
 from hivekeeper.errors import UsageError
 from hivekeeper.model import Exposed
 from hivekeeper.plan import ownership
@@ -29,10 +29,20 @@ def refuse_untrusted(files: Files, paths: Sequence[str], trusted: Collection[str
     """Why the first such file is not to be used; None if there is none. What is missing, or not on HDFS, is left to its reader."""
     for path in dict.fromkeys(map(files.qualify, paths)):
         if path.startswith(FILE_SYSTEMS):
-            why = _judge(files.way_to(path), files.user_at(path), trusted)
+            why = _judge_pattern(files, path, trusted)
             if why is not None:
                 return Reason(Code.UNTRUSTED_FILE, f"{path} is not to be used, as somebody else could change it: {why.what}", why.next)
     return None
+
+
+def _judge_pattern(files: Files, path: str, trusted: Collection[str]) -> Optional[Reason]:
+    """Spark takes a path for a pattern. All that lies in its directory is judged, whether or not the pattern finds it."""
+    top, found = names.before_pattern(path), [path]
+    if top != path:
+        if top != names.parent(path):
+            return Reason(Code.UNTRUSTED_FILE, "it is a pattern for directories, any of which it may find", "name the directory itself")
+        found += [entry.path for entry in files.look([top])[top].entries]
+    return next((why for one in found for why in [_judge(files.way_to(one), files.user_at(one), trusted)] if why is not None), None)
 
 
 def _judge(way: Sequence[Exposed], user: str, trusted: Collection[str]) -> Optional[Reason]:

@@ -298,8 +298,11 @@ def data_files(snapshot: Snapshot) -> Tuple[FileInfo, ...]:
 
 
 def marker_files(snapshot: Snapshot) -> Tuple[str, ...]:
-    """Empty hidden files such as `_SUCCESS`, which schedulers wait for: they are re-created beside the output."""
-    return tuple(sorted(entry.name for entry in snapshot.entries if not entry.is_dir and names.is_hidden(entry.name) and entry.length == 0))
+    """Empty hidden files such as `_SUCCESS`, which schedulers wait for: they are re-created beside the output. Not one that has the name of
+    a seal: made by us, it would show that the unit's directory is a control directory.
+    """
+    empty = (entry.name for entry in snapshot.entries if not entry.is_dir and names.is_hidden(entry.name) and entry.length == 0)
+    return tuple(sorted(name for name in empty if name != names.SEAL))
 
 
 def find_summary(snapshot: Snapshot) -> str:

@@ -168,7 +168,7 @@ def _writable(control: ControlPaths, one: Exposed, others: List[str]) -> Reason:
         Code.RECORDS_WRITABLE,
         _written_by(one, others),
         "find out whether somebody changed it; if not, take the right to write from all but the owner: hdfs dfs -chmod go-w "
-        f"{quoting.hdfs(control.top)} {quoting.hdfs(control.top, '/{_lock,log,runs,log/*,runs/*,runs/*/*}')}",
+        f"{quoting.hdfs(control.top)} {quoting.hdfs(control.top, '/{_*,log,runs,log/*,runs/*,runs/*/*}')}",
     )
 
 

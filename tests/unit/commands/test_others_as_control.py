@@ -119,12 +119,52 @@ def test_nor_does_an_empty_one(command, inside):
     assert {mode for mode in (node.mode for _, node in desk.world.files.namespace.walk(desk.control.top)) if mode & 0o077} == set()
 
 
+# What a directory of our user may have in it under a name that we give, but to another kind of entry.
+OF_OTHER_KINDS = {
+    "a directory for the seal": [f"{names.SEAL}/"],
+    "a file for a run": ["runs/", "runs/20260101t000000z-0000"],
+    "a directory for an entry": ["log/", f"log/{names.log_entry(0)}/"],
+}
+
+
+@pytest.mark.parametrize("inside", OF_OTHER_KINDS)
+def test_nor_does_one_that_has_only_names_of_ours_in_it(inside):
+    desk, _ = set_up(has_records=False)
+    other = add_closed(desk, OF_OTHER_KINDS[inside])
+    before = picture(desk, other)
+    put_in_place(desk, other)
+    assert desk.compact().tables[0].problem.code is Code.UNKNOWN_FILES
+    assert picture(desk, desk.control.top) == before
+
+
 @pytest.mark.parametrize("owner", ["loader", "hive"])
 def test_a_seal_counts_only_if_our_user_made_it(owner):
     desk, _ = set_up(has_records=False)
     put_in_place(desk, add_closed(desk, [names.SEAL], owner))
     result = desk.compact()
     assert result.code is (Exit.DONE if owner == "hive" else Exit.INVESTIGATE)
+
+
+def test_a_run_on_a_table_makes_no_seal_there_because_somebody_has_put_a_file_of_that_name_into_it():
+    """Empty hidden files are made again beside a copy, by our user, as is `_SUCCESS`. Later the table is closed to whoever did that."""
+    desk, orders = set_up(has_records=False)
+    files = desk.world.files
+
+    def give(path, **attributes):
+        node = files.namespace.find(path)
+        node.attributes = replace(node.attributes, **attributes)
+
+    give(orders, mode=0o755)
+    for path in (f"{orders}/_SUCCESS", f"{orders}/{names.SEAL}"):
+        files.writer.add(path, "")
+        give(path, owner="loader")
+    assert Desk(desk.world, "sales.orders").compact().code is Exit.DONE
+    assert files.stat(f"{orders}/_SUCCESS") is not None
+    give(orders, mode=0o700)
+    before = picture(desk, orders)
+    put_in_place(desk, orders)
+    assert desk.compact().tables[0].problem.code is Code.UNKNOWN_FILES
+    assert picture(desk, desk.control.top) == before
 
 
 @pytest.mark.parametrize("step", ["hold.make ", "hold.seal ", "hold.rename ", "hold.tidy ", "hold ", "make_directory", "/plan.json"])
@@ -258,6 +298,17 @@ def test_what_has_such_a_name_and_holds_more_stays(table, below):
     desk.forget()
     clean(desk)
     assert {path[len(left) :] for path in desk.world.files.contents(left)} == {f"/{names.CONTROL}/{names.SEAL}", f"{below}/rows.parquet"}
+
+
+@pytest.mark.parametrize("table", ["sales.events", "sales.orders"])
+def test_what_has_such_a_name_and_is_somebody_elses_stays(table):
+    desk, left = left_by_a_killed_run(table)
+    node = desk.world.files.namespace.find(left)
+    node.attributes = replace(node.attributes, owner="loader")
+    desk.world.files.namespace.advance(2 * DAY_MS)
+    desk.forget()
+    clean(desk)
+    assert desk.world.files.stat(left) is not None
 
 
 def test_a_first_run_that_was_killed_in_the_gap_is_recovered_whatever_else_lies_in_its_control_directory():

@@ -81,6 +81,22 @@ def test_what_is_missing_is_left_to_spark_but_not_a_directory_in_which_it_can_be
     assert refusal(files, "hdfs:///") is None
 
 
+def test_what_a_pattern_may_find_is_judged_as_well(files):
+    """Spark takes `*.jar` for all that is there (DependencyUtils.resolveGlobPaths)."""
+    set_attributes(files, ARCHIVE, mode=0o646)
+    assert refusal(files, "hdfs:///apps/hivekeeper/*.py") == f"everybody may write to {ARCHIVE} (mode 0646)"
+    assert refusal(files, "hdfs:///apps/hivekeeper/h?vekeeper.py") == f"everybody may write to {ARCHIVE} (mode 0646)"
+
+
+@pytest.mark.parametrize("pattern", ["hdfs:///apps/*/hivekeeper.py", "hdfs:///apps/{hivekeeper/hivekeeper.py,x}"])
+def test_a_pattern_for_directories_is_refused(files, pattern):
+    """Of one that it finds, nothing is known."""
+    set_attributes(files, DIRECTORY, owner="mallory")
+    why = refuse_untrusted(files, [pattern], ())
+    assert why is not None
+    assert why.code is Code.UNTRUSTED_FILE
+
+
 def test_each_path_is_looked_at_once_and_none_where_nothing_is_shipped(files, monkeypatch):
     way_to, looked = files.way_to, []
     monkeypatch.setattr(files, "way_to", lambda path: looked.append(path) or way_to(path))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -93,6 +95,30 @@ def test_a_record_that_the_group_may_write_to_is_believed_by_no_command(desk, co
     assert result.code is Exit.INVESTIGATE
     assert result.tables[0].problem.code is Code.RECORDS_WRITABLE
     assert picture(desk) == before
+
+
+def test_the_command_that_is_told_takes_the_right_to_write_from_all_of_them(desk):
+    """After `hdfs dfs -chmod -R g+w` of the table's directory, for example."""
+    files, top = desk.world.files.namespace, desk.control.top
+    desk.world.files.write_new(desk.control.mark, "{}")
+    for _, node in [(top, files.find(top)), *files.walk(top)]:
+        give(node, mode=node.mode | 0o020, file_mode=0o660)
+    problem = desk.compact().tables[0].problem
+    assert problem.code is Code.RECORDS_WRITABLE
+    *_, wanted, pattern = shlex.split(problem.next.partition("owner: ")[2])
+    assert wanted == top
+    above, _, parts = pattern.rstrip("}").partition("/{")
+    assert above == top
+    found = {path for path, _ in files.walk(top) for part in parts.split(",") if matches(path, f"{top}/{part}")}
+    for node in (files.find(path) for path in [top, *found]):
+        give(node, mode=node.mode & ~0o022, file_mode=0o640)
+    assert desk.compact().tables[0].problem is None
+
+
+def matches(path, pattern):
+    """As Hadoop's patterns do, of which none matches a slash."""
+    parts, patterns = path.split("/"), pattern.split("/")
+    return len(parts) == len(patterns) and all(map(fnmatch.fnmatchcase, parts, patterns))
 
 
 @pytest.mark.parametrize("record", [record for record in RECORDS if record not in FILES])
