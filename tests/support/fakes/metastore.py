@@ -141,12 +141,12 @@ class FakeMetastore:
             is_complete = len(told) == len(left)
             is_moved = any(name in found and found[name].location != one.location for name, one in told.items())
             found.update(told)
-            if is_complete and (number or len(left) <= PARTITIONS_AT_ONCE):
+            if is_complete and not is_moved and (number or len(left) <= PARTITIONS_AT_ONCE):
                 return tuple(_light(table, [found[name] for name in sorted(found)]))
             self.before_request("partitions")
             # Names that were told may be those of others by now.
             is_twice = not number and len({one.location for one in found.values()}) < len(found)
-            is_anew = is_twice if is_complete else was_complete or is_moved
+            is_anew = is_moved or (is_twice if is_complete else was_complete)
             left = [name for name in self._partitions(table) if is_anew or name not in found]
             was_complete = was_complete and is_complete
         raise MetastoreUnavailable(f"partitions of {table.full_name} were dropped or renamed each time that they were read")
