@@ -214,7 +214,8 @@ class HiveMetastore:
 
     def _read_places(self) -> _Places:
         """Of all tables. One that is renamed after the names of its database were told, and before its definition, or from a database that
-        is read late to one that was read early, has no place so far: so the names are asked for again.
+        is read late to one that was read early, has no place so far: so the names are asked for again. So it is with one that could not be
+        read: what fails in a bad second may lie in any other's directory.
         """
         places = _Places()
         for database in self.databases():
@@ -276,13 +277,13 @@ class _Places:
         full_names = {table: f"{database}.{table}" for table in {**of_location, **paths}}
         self.locations.update({full_names[table]: location for table, location in of_location.items()})
         self.of.update({full_name: _places(table, of_location, paths) for table, full_name in full_names.items()})
-        self.without.update(f"{database}.{table}" for table in (*found["others"], *found["unreadable"]))
+        self.without.update(f"{database}.{table}" for table in found["others"])
         characters = _count_characters(found, database)
         self.characters[database] = self.characters.get(database, 0) + characters
         self.of_all += characters
 
     def is_told(self, full_name: str) -> bool:
-        """Whether a definition of a table of this name was told, perhaps one without a place, or why it cannot be."""
+        """Whether a definition of a table of this name was told, perhaps one without a place."""
         return full_name in self.of or full_name in self.without
 
 
