@@ -277,6 +277,8 @@ def test_a_table_that_is_renamed_while_all_are_read_once_more_is_known_by_the_re
     monkeypatch.setattr(world.metastore, "table_names", read)
     assert f"{TOP}/runs/x" in {place for _, place in census.tables_inside(TOP, ())}
     assert len(asked) == 3
+    assert "was created in the same second" in census.why_perhaps_there(["fin.rescue@7"])
+    assert len(asked) == 3
 
 
 PATHS = ["/a/.hivekeeper", "/a/.hivekeeper-t", "/a/.hivekeeper/a/.hivekeeper", "/.hivekeeper", "/a[1]/.hivekeeper"]
