@@ -155,6 +155,18 @@ def test_a_file_of_a_table_that_was_created_again_is_not_cut(desk, killed):
     assert desk.log().standing == ()
 
 
+def test_a_backup_stays_with_old_files_of_a_former_table_inside_a_file_of_it(desk):
+    create_again(desk)
+    desk.settings = replace(desk.settings, exchange="directory")
+    desk.append("dt=1", *[f"more{nth}" for nth in range(4)])
+    desk.world.files.namespace.advance(3_600_000)
+    assert outcomes(desk.compact(where="dt = '1'")) == {"dt=1": "swapped"}
+    held = desk.world.rows_below(desk.control.runs)
+    result = desk.cleanup()
+    assert {why.why.code for why in result.tables[0].backups} == {Code.OF_FORMER_TABLE, Code.IN_OTHER_BACKUP}
+    assert desk.world.rows_below(desk.control.runs) == held
+
+
 def test_old_files_stay_with_the_backup_that_a_killed_cleanup_held_with_the_file_that_has_them_inside(desk):
     desk.settings = replace(desk.settings, exchange="directory")
     desk.append("dt=1", *[f"more{nth}" for nth in range(4)])
