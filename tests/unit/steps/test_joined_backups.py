@@ -144,14 +144,15 @@ def test_a_file_that_somebody_writes_to_between_the_look_and_the_cut_is_not_cut(
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_file_of_a_table_that_was_created_again_is_not_cut(desk, killed):
-    before = files_of(desk)
+    units = ("dt=1", "dt=2")
+    before = [files_of(desk, unit) for unit in units]
     if killed:
         desk.kill_before(["cut "], desk.cleanup)
     create_again(desk)
     desk.world.files.namespace.advance(3_600_000)
     desk.recover()
     desk.cleanup(former=True)
-    assert files_of(desk) == before
+    assert [files_of(desk, unit) for unit in units] == before
     assert desk.log().standing == ()
 
 
