@@ -12,11 +12,13 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands import rollback
 from hivekeeper.errors import HivekeeperError
 from hivekeeper.model import Block, UnitFooters
+from hivekeeper.plan.orphans import OrphanState
 from hivekeeper.plan.rollback import plan_undoing
 from hivekeeper.ports import NoPermission, NotPossible, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.report import command_text, history_text
 from hivekeeper.runlog import store
+from support import leftovers
 from support.builders import a_table
 from support.desk import EVERYTHING, Desk, outcomes
 from support.fakes.files import Killed
@@ -154,6 +156,20 @@ def test_a_file_of_a_table_that_was_created_again_is_not_cut(desk, killed):
     desk.cleanup(former=True)
     assert [files_of(desk, unit) for unit in units] == before
     assert desk.log().standing == ()
+
+
+def test_nor_is_one_of_a_table_that_is_gone(desk):
+    live = f"{leftovers.HOME}/events/dt="
+    before = {path: one for path, one in desk.world.files.contents(leftovers.HOME).items() if path.startswith(live)}
+    desk.kill_before(["cut "], desk.cleanup)
+    desk.world.catalog.homes["sales"] = leftovers.HOME
+    desk.world.catalog.add_table(a_table(name="other", location=f"{leftovers.HOME}/other", create_time=88))
+    leftovers.drop(desk)
+    for _ in range(2):
+        result = leftovers.clean(desk)
+        leftovers.wait(desk, 8)
+    assert leftovers.records(result).state is OrphanState.REMOVED
+    assert desk.world.files.contents(leftovers.HOME) == before
 
 
 def test_a_backup_stays_with_old_files_of_a_former_table_inside_a_file_of_it(desk):
