@@ -214,16 +214,23 @@ class HiveMetastore:
 
     def _read_places(self) -> _Places:
         """Of all tables. One that is renamed after the names of its database were told, and before its definition, or from a database that
-        is read late to one that was read early, has no place so far: so the names are asked for again.
+        is read late to one that was read early, has no place so far: so the names are asked for again. So it is with one that could not be
+        read: what fails in a bad second may lie in any other's directory.
+
+        Or it has got a name by then whose place was told before. So a database in which one was gone at its turn is read as a whole once
+        more, and tables that are at one place, as two seem to be that exchange their names.
         """
         places = _Places()
-        for database in self.databases():
-            self._read_locations(places, database)
-        for database in self.databases():
-            named = self._of_database(database, self._reader.namesLeft)
-            left = [name for name in named if not places.is_told(f"{database}.{name}")]
-            if left:
+        changed: Set[str] = set()
+        for _ in range(2):
+            for database in self.databases():
+                named = self._of_database(database, self._reader.namesLeft, ports.MOST_TABLES)
+                left = [name for name in named if database in changed or not places.is_told(f"{database}.{name}")]
                 self._read_locations(places, database, left)
+                if not all(places.is_found(f"{database}.{name}") for name in left):
+                    changed.add(database)
+        for database, left in places.find_sharing().items():
+            self._read_locations(places, database, left)
         return places
 
     def _refuse_all(self, largest: str) -> MetastoreUnavailable:
@@ -235,10 +242,11 @@ class HiveMetastore:
         self._refused = why, time.monotonic()
         return MetastoreUnavailable(why)
 
-    def _read_locations(self, places: _Places, database: str, among: Optional[Sequence[str]] = None) -> None:
-        """Add the places of these tables of a database, None for all."""
-        wanted = None if among is None else json.dumps(among)
-        places.add(database, self._of_database(database, self._reader.locations, wanted, names.MOST_PATH, ports.MOST_OF_PLACES))
+    def _read_locations(self, places: _Places, database: str, wanted: Sequence[str]) -> None:
+        """Add the places of these tables of a database."""
+        if not wanted:
+            return
+        places.add(database, self._of_database(database, self._reader.locations, json.dumps(wanted), names.MOST_PATH, ports.MOST_OF_PLACES))
         if places.of_all > ports.MOST_OF_ALL_PLACES:
             raise self._refuse_all(max(places.characters, key=lambda name: places.characters[name]))
 
@@ -247,7 +255,7 @@ class HiveMetastore:
         directory may hold its tables.
         """
         try:
-            return json.loads(_ask(method, database, *arguments, ports.MOST_TABLES))
+            return json.loads(_ask(method, database, *arguments))
         except MetastoreRefused as error:
             why = (
                 f"where the tables of the database {database} are is not known, and any of them may share a directory with another table: "
@@ -261,12 +269,13 @@ class HiveMetastore:
 
 
 class _Places:
-    """The places of all tables, by full name, while they are read."""
+    """The places of all tables, by full name, while they are read. One that was told several places has all of them."""
 
     def __init__(self) -> None:
         self.locations: Dict[str, str] = {}
         self.of: Dict[str, Tuple[str, ...]] = {}
         self.without: Set[str] = set()
+        self.unreadable: Set[str] = set()
         # How many characters were told of each database, and of all.
         self.characters: Dict[str, int] = {}
         self.of_all = 0
@@ -274,23 +283,42 @@ class _Places:
     def add(self, database: str, found: Mapping[str, Any]) -> None:
         of_location, paths = _told(found, f"{database}."), found["paths"]
         full_names = {table: f"{database}.{table}" for table in {**of_location, **paths}}
+        characters = _count_characters(found, database, self.is_told)
         self.locations.update({full_names[table]: location for table, location in of_location.items()})
-        self.of.update({full_name: _places(table, of_location, paths) for table, full_name in full_names.items()})
-        self.without.update(f"{database}.{table}" for table in (*found["others"], *found["unreadable"]))
-        characters = _count_characters(found, database)
+        for table, full_name in full_names.items():
+            self.of[full_name] = tuple(dict.fromkeys((*self.of.get(full_name, ()), *_places(table, of_location, paths))))
+        self.without.update(f"{database}.{table}" for table in found["others"])
+        self.unreadable.update(f"{database}.{table}" for table in found["unreadable"])
         self.characters[database] = self.characters.get(database, 0) + characters
         self.of_all += characters
 
     def is_told(self, full_name: str) -> bool:
-        """Whether a definition of a table of this name was told, perhaps one without a place, or why it cannot be."""
+        """Whether a definition of a table of this name was told, perhaps one without a place."""
         return full_name in self.of or full_name in self.without
 
+    def is_found(self, full_name: str) -> bool:
+        """Whether there was a table of this name at its turn, perhaps one that cannot be read."""
+        return self.is_told(full_name) or full_name in self.unreadable
 
-def _count_characters(found: Mapping[str, Any], database: str) -> int:
-    """Of the full names and the places of a database's tables."""
-    located = sum(len(database) + len(table) + len(location) for table, location in found["locations"].items())
-    located += sum(len(database) + len(table) for table in found["others"])
-    return located + sum(len(database) + len(table) + sum(map(len, paths)) for table, paths in found["paths"].items())
+    def find_sharing(self) -> Mapping[str, List[str]]:
+        """The names of tables that are at one place with another one, by their databases."""
+        at: Dict[str, List[str]] = {}
+        for full_name, all_of_it in self.of.items():
+            for place in all_of_it:
+                at.setdefault(place, []).append(full_name)
+        found: Dict[str, List[str]] = {}
+        for full_name in dict.fromkeys(name for sharing in at.values() if len(sharing) > 1 for name in sharing):
+            database, name = _split(full_name)
+            found.setdefault(database, []).append(name)
+        return found
+
+
+def _count_characters(found: Mapping[str, Any], database: str, is_told: Callable[[str], bool]) -> int:
+    """Of the full names and the places of a database's tables, but of those that were told before."""
+    new = {table for table in (*found["locations"], *found["others"], *found["paths"]) if not is_told(f"{database}.{table}")}
+    located = sum(len(database) + len(table) + len(location) for table, location in found["locations"].items() if table in new)
+    located += sum(len(database) + len(table) for table in found["others"] if table in new)
+    return located + sum(len(database) + len(table) + sum(map(len, paths)) for table, paths in found["paths"].items() if table in new)
 
 
 def _told(found: Mapping[str, Dict[str, str]], database: str = "") -> Mapping[str, str]:

@@ -190,6 +190,10 @@ def _ask_grounds(
     table = replace(now, location=table.location)
     require_own_place(cluster, table, control)
     lives = find_lives(cluster, table)
+    # Of whichever table had the name by then.
+    now = read_again(cluster, table)
+    if table_id(now) != table_id(table):
+        return CreatedAgain(now)
     if census is None or not former:
         return Directories(lives)
     why = census.why_perhaps_there(former)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
@@ -33,8 +34,9 @@ RIGHTS_OVER_FILES = ("TRANSLATED_TO_EXTERNAL", "transactional", "transactional_p
 KEEP_ROOTS_MS = 3_600_000
 # How often partitions are asked for that were renamed between two requests.
 MOST_ROUNDS = 10
-# So many partitions are read in a request.
+# So many partitions are read in a request, and so many tables to know their places.
 PARTITIONS_AT_ONCE = 100
+TABLES_AT_ONCE = 500
 # So much of a partition's location and values does not count.
 USUAL_PLACE = 256
 
@@ -141,12 +143,12 @@ class FakeMetastore:
             is_complete = len(told) == len(left)
             is_moved = any(name in found and found[name].location != one.location for name, one in told.items())
             found.update(told)
-            if is_complete and (number or len(left) <= PARTITIONS_AT_ONCE):
+            if is_complete and not is_moved and (number or len(left) <= PARTITIONS_AT_ONCE):
                 return tuple(_light(table, [found[name] for name in sorted(found)]))
             self.before_request("partitions")
             # Names that were told may be those of others by now.
             is_twice = not number and len({one.location for one in found.values()}) < len(found)
-            is_anew = is_twice if is_complete else was_complete or is_moved
+            is_anew = is_moved or (is_twice if is_complete else was_complete)
             left = [name for name in self._partitions(table) if is_anew or name not in found]
             was_complete = was_complete and is_complete
         raise MetastoreUnavailable(f"partitions of {table.full_name} were dropped or renamed each time that they were read")
@@ -263,22 +265,36 @@ class FakeMetastore:
         """The location and the places of each table. Caches a client's reading for an hour, like the real one."""
         now_ms = self._files.namespace.now()
         if self._roots is None or now_ms - self._roots[0] > KEEP_ROOTS_MS:
-            placed = {name: self._qualified(table) for name, table in self._read_all_tables().items()}
-            self._roots = now_ms, {name: (table.location, table.places) for name, table in placed.items() if table.places}
-            self._locations = {name: table.location for name, table in placed.items() if table.places and table.location}
+            told = {name: [self._qualified(table) for table in tables] for name, tables in self._read_all_tables().items()}
+            places = {name: tuple(dict.fromkeys(place for table in tables for place in table.places)) for name, tables in told.items()}
+            self._roots = now_ms, {name: (told[name][-1].location, of_table) for name, of_table in places.items() if of_table}
+            self._locations = {name: location for name, (location, _) in self._roots[1].items() if location}
             self._dropped.clear()
         return self._roots[1]
 
-    def _read_all_tables(self) -> Dict[str, Table]:
-        """By full name: names and then definitions, a database at a time, then those of the names that are new."""
-        found: Dict[str, Table] = {}
+    def _read_all_tables(self) -> Dict[str, List[Table]]:
+        """By full name all that was told of it: names and then definitions, a database at a time, then those of the names that are new, and
+        of databases that have changed; then of tables at one place.
+        """
+        found: Dict[str, List[Table]] = {}
+        changed: Set[str] = set()
         for _ in range(2):
             for database in sorted(self.catalog.databases):
                 self.before_request("locations_below")
-                named = [name for name, table in self.catalog.tables.items() if table.database == database and name not in found]
-                self.before_request("locations_below")
-                found.update({name: self.catalog.tables[name] for name in named if name in self.catalog.tables})
+                named = sorted(name for name, table in self.catalog.tables.items() if table.database == database)
+                left = [name for name in named if database in changed or name not in found]
+                self._read_tables(left, found)
+                changed |= {database} if any(name not in found for name in left) else set()
+        at = Counter(place for tables in found.values() for table in tables for place in table.places)
+        self._read_tables([name for name, tables in found.items() if any(at[place] > 1 for one in tables for place in one.places)], found)
         return found
+
+    def _read_tables(self, wanted: Sequence[str], found: Dict[str, List[Table]]) -> None:
+        for start in range(0, max(1, len(wanted)), TABLES_AT_ONCE):
+            self.before_request("locations_below")
+            for name in wanted[start : start + TABLES_AT_ONCE]:
+                if name in self.catalog.tables:
+                    found.setdefault(name, []).append(self.catalog.tables[name])
 
     def _qualified(self, table: Table) -> Table:
         paths = {key: self._files.qualify(path) for key, path in table.spark_paths.items() if _is_path(path)}

@@ -40,3 +40,20 @@ def test_each_place_is_told(desk, nth, monkeypatch):  # noqa: F811
     place, done = exchange_before(desk, nth, monkeypatch)
     assert place in {one.location for one in desk.world.metastore.partitions(desk.world.table(desk.table))}
     assert len(done) == 3
+
+
+@pytest.mark.parametrize("nth", range(3, 20))
+def test_so_is_each_where_one_was_dropped_before_so_that_all_are_read_twice(desk, nth, monkeypatch):  # noqa: F811
+    place, done = exchange_before(desk, nth, monkeypatch)
+    exchange, dropped = desk.world.metastore.before_request, []
+
+    def act(called):
+        exchange(called)
+        if called == "partitions" and not dropped:
+            dropped.append(desk.world.catalog.drop_partition(desk.table, "dt=1"))
+
+    monkeypatch.setattr(desk.world.metastore, "before_request", act)
+    found = {one.location for one in desk.world.metastore.partitions(desk.world.table(desk.table))}
+    assert place in found
+    assert dropped
+    assert len(done) in (0, 3)

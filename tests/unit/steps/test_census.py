@@ -257,6 +257,30 @@ def test_a_table_that_is_renamed_after_its_turn_is_found_once_more_at_most(renam
     assert renamed.asked.count("fin.rescued") == 1
 
 
+@pytest.mark.parametrize("new", ["fin.a", "default.a", "sales.z"])
+@pytest.mark.parametrize("nth", range(2, 5))
+def test_a_table_that_is_renamed_while_all_are_read_once_more_is_known_by_the_reading_before(renamed, monkeypatch, nth, new):
+    """As every minute of a cleanup of hours: only the first reading was done twice just before."""
+    world, asked = renamed.world, []
+    world.catalog.put_table(replace(world.catalog.tables["fin.rescue"], location=f"{TOP}/runs/x"))
+    census, names_of = Census(world.cluster), world.metastore.table_names
+    assert set(census.tables_inside(TOP, ())) == {("fin.rescue", f"{TOP}/runs/x")}
+    world.clock.elapsed_ms += 120_000
+
+    def read(database):
+        found = names_of(database)
+        asked.append(database)
+        if len(asked) == nth - 1:
+            renamed.rename("fin.rescue", new)
+        return found
+
+    monkeypatch.setattr(world.metastore, "table_names", read)
+    assert f"{TOP}/runs/x" in {place for _, place in census.tables_inside(TOP, ())}
+    assert len(asked) == 3
+    assert "was created in the same second" in census.why_perhaps_there(["fin.rescue@7"])
+    assert len(asked) == 3
+
+
 PATHS = ["/a/.hivekeeper", "/a/.hivekeeper-t", "/a/.hivekeeper/a/.hivekeeper", "/.hivekeeper", "/a[1]/.hivekeeper"]
 TOPS = [*(f"hdfs://nn{path}" for path in PATHS), "file:/a/.hivekeeper", "hdfs://far/a/.hivekeeper"]
 SERVERS = ["hdfs://nn", "hdfs://n", "hdfs://", "hdfs:", "h", "", "//far", "hdfs://far", "s3a://far", "file:"]

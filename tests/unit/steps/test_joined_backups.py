@@ -12,11 +12,13 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands import rollback
 from hivekeeper.errors import HivekeeperError
 from hivekeeper.model import Block, UnitFooters
+from hivekeeper.plan.orphans import OrphanState
 from hivekeeper.plan.rollback import plan_undoing
 from hivekeeper.ports import NoPermission, NotPossible, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.report import command_text, history_text
 from hivekeeper.runlog import store
+from support import leftovers
 from support.builders import a_table
 from support.desk import EVERYTHING, Desk, outcomes
 from support.fakes.files import Killed
@@ -144,15 +146,42 @@ def test_a_file_that_somebody_writes_to_between_the_look_and_the_cut_is_not_cut(
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_file_of_a_table_that_was_created_again_is_not_cut(desk, killed):
-    before = files_of(desk)
+    units = ("dt=1", "dt=2")
+    before = [files_of(desk, unit) for unit in units]
     if killed:
         desk.kill_before(["cut "], desk.cleanup)
     create_again(desk)
     desk.world.files.namespace.advance(3_600_000)
     desk.recover()
     desk.cleanup(former=True)
-    assert files_of(desk) == before
+    assert [files_of(desk, unit) for unit in units] == before
     assert desk.log().standing == ()
+
+
+def test_nor_is_one_of_a_table_that_is_gone(desk):
+    live = f"{leftovers.HOME}/events/dt="
+    before = {path: one for path, one in desk.world.files.contents(leftovers.HOME).items() if path.startswith(live)}
+    desk.kill_before(["cut "], desk.cleanup)
+    desk.world.catalog.homes["sales"] = leftovers.HOME
+    desk.world.catalog.add_table(a_table(name="other", location=f"{leftovers.HOME}/other", create_time=88))
+    leftovers.drop(desk)
+    for _ in range(2):
+        result = leftovers.clean(desk)
+        leftovers.wait(desk, 8)
+    assert leftovers.records(result).state is OrphanState.REMOVED
+    assert desk.world.files.contents(leftovers.HOME) == before
+
+
+def test_a_backup_stays_with_old_files_of_a_former_table_inside_a_file_of_it(desk):
+    create_again(desk)
+    desk.settings = replace(desk.settings, exchange="directory")
+    desk.append("dt=1", *[f"more{nth}" for nth in range(4)])
+    desk.world.files.namespace.advance(3_600_000)
+    assert outcomes(desk.compact(where="dt = '1'")) == {"dt=1": "swapped"}
+    held = desk.world.rows_below(desk.control.runs)
+    result = desk.cleanup()
+    assert {why.why.code for why in result.tables[0].backups} == {Code.OF_FORMER_TABLE, Code.IN_OTHER_BACKUP}
+    assert desk.world.rows_below(desk.control.runs) == held
 
 
 def test_old_files_stay_with_the_backup_that_a_killed_cleanup_held_with_the_file_that_has_them_inside(desk):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper.codes import Exit
 from hivekeeper.ports import NoPermission
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps import arrivals
@@ -95,6 +96,19 @@ def test_a_late_file_is_not_moved_into_one_with_the_names_and_lengths_that_a_rol
     desk.cleanup()
     put_back(desk)
     assert sorted(desk.world.files.contents(THEIRS)) == before
+
+
+def test_no_file_of_a_directory_at_the_place_of_a_backup_is_taken_for_a_late_one():
+    desk = a_desk()
+    make_theirs(desk, {"payment.parquet": 1000})
+    desk.compact()
+    place = desk.control.run(desk.runs[0]).unit("retired", 1)
+    desk.world.files.namespace.rename(place, desk.live(".aside"))
+    desk.world.files.namespace.rename(THEIRS, place)
+    live = desk.world.files.contents(desk.live("dt=1"))
+    assert desk.cleanup().code is Exit.PARTIAL
+    assert desk.world.files.contents(desk.live("dt=1")) == live
+    assert list(desk.world.files.contents(place)) == [f"{place}/payment.parquet"]
 
 
 def test_a_late_file_is_not_moved_into_that_of_a_table_that_the_same_command_has_joined():

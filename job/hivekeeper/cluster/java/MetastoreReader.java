@@ -148,27 +148,24 @@ public class MetastoreReader {
   }
 
   /**
-   * {locations, paths, others, unreadable}: the qualified location of each of these tables that has one, of all of a database if names is
-   * null; where Spark finds its files, if that is elsewhere; those that have neither; why a table cannot be read. Of one table's paths that
-   * have more than `mostCharacters` together some are left out. Fails above `mostTables`, and if all that is told has more characters than
-   * `most`, or does not fit into memory.
+   * {locations, paths, others, unreadable}: the qualified location of each of these tables that has one; where Spark finds its files, if that
+   * is elsewhere; those that have neither; why a table cannot be read. Of one table's paths that have more than `mostCharacters` together
+   * some are left out. Fails if all that is told has more characters than `most`, or does not fit into memory.
    */
-  public String locations(String database, String names, int mostCharacters, long most, int mostTables) throws Exception {
+  public String locations(String database, String names, int mostCharacters, long most) throws Exception {
     try {
-      return Json.write(readLocations(database, names, mostCharacters, most, mostTables));
+      return Json.write(readLocations(database, names, mostCharacters, most));
     } catch (OutOfMemoryError tooLarge) {
       throw new MetaException("there is no memory for where they are");
     }
   }
 
-  private Map<String, Object> readLocations(String database, String names, int mostCharacters, long most, int mostTables)
-      throws Exception {
+  private Map<String, Object> readLocations(String database, String names, int mostCharacters, long most) throws Exception {
     long told = 0;
     Map<String, String> places = new LinkedHashMap<String, String>();
     Map<String, Object> paths = new LinkedHashMap<String, Object>();
     List<String> others = new ArrayList<String>();
-    List<String> wanted = names == null ? namesIn(database, mostTables) : Json.readStrings(names);
-    TableBatches batches = new TableBatches(connection, database, wanted);
+    TableBatches batches = new TableBatches(connection, database, Json.readStrings(names));
     for (List<Table> batch = batches.next(); batch != null; batch = batches.next()) {
       for (Table table : batch) {
         String location = table.getSd() == null ? null : table.getSd().getLocation();

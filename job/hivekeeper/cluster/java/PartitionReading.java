@@ -81,8 +81,8 @@ class PartitionReading {
       if (round > MOST_ROUNDS) throw new PartitionsChange(database, table, MOST_ROUNDS);
       if (!read(left)) return false;
       // While several batches are read, there is time to give another partition the name of one that was renamed.
-      if (missing.isEmpty() && (round > 1 || batches == 1)) return true;
-      boolean isAnew = missing.isEmpty() ? round == 1 && shareAPlace() : wasComplete || moved;
+      if (missing.isEmpty() && !moved && (round > 1 || batches == 1)) return true;
+      boolean isAnew = moved || (missing.isEmpty() ? round == 1 && shareAPlace() : wasComplete);
       wasComplete = wasComplete && missing.isEmpty();
       told.addAll(left);
       told.removeAll(missing);
