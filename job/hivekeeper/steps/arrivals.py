@@ -101,8 +101,7 @@ def _find_kept(run: Run, unit: PlannedUnit, late: Sequence[FileInfo]) -> Sequenc
         return late
     if left not in known or unit.live not in known:
         return ()
-    believed = (run.files.user_at(unit.live), *run.cluster.trusted_owners)
-    return file_rights.find_kept_from_others(known[unit.live], known[left], late, believed)
+    return file_rights.find_kept_from_others(known[unit.live], known[left], late, run.users_at(unit.live))
 
 
 def _is_carried(run: Run, unit: PlannedUnit, file: FileInfo) -> bool:

@@ -139,7 +139,7 @@ class Closed:
         live, backup = self._known.get(unit.live), self._known.get(place)
         if live is None or backup is None:
             return None
-        wanted = file_rights.closed_since(backup, live)
+        wanted = file_rights.closed_since(backup, live, self._run.users_at(unit.live))
         # As an older run of the unit, which comes next, will find it.
         self._known[unit.live] = wanted or backup
         return wanted

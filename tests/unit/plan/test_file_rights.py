@@ -211,7 +211,7 @@ def test_a_directory_that_comes_back_lets_in_nobody_who_was_kept_out_of_it_or_of
     groups = [set(some) for size in range(4) for some in itertools.combinations(["data", "hr", "ops"], size)]
     kept = 0
     for former, now in itertools.product(some, some):
-        found = closed_since(former, now) or former
+        found = closed_since(former, now, ()) or former
         kept += found == former
         for user, of_user in itertools.product(["joe", "eve"], groups):
             before, after, back = (may_read((one.owner, one.group, one.mode, one.acl), user, of_user) for one in (former, now, found))
@@ -220,11 +220,14 @@ def test_a_directory_that_comes_back_lets_in_nobody_who_was_kept_out_of_it_or_of
 
 
 def test_a_copy_without_owner_and_group_was_not_closed_since():
-    former = Attributes("alice", "data", 0o750, 0o640)
-    assert closed_since(former, Attributes("etl", "etl", 0o700, 0o600)) is None
-    assert closed_since(former, Attributes("etl", "data", 0o700, 0o600)) is not None
-    assert closed_since(former, Attributes("alice", "etl", 0o700, 0o600)) is not None
-    assert closed_since(former, Attributes("etl", "etl", 0o750, 0o600)) is not None
+    former, users = Attributes("alice", "data", 0o750, 0o640), ("etl", "old_etl")
+    assert closed_since(former, Attributes("etl", "etl", 0o700, 0o600), users) is None
+    assert closed_since(former, Attributes("old_etl", "etl", 0o700, 0o600), users) is None
+    assert closed_since(former, Attributes("etl", "data", 0o700, 0o600), users) is not None
+    assert closed_since(former, Attributes("alice", "etl", 0o700, 0o600), users) is not None
+    assert closed_since(former, Attributes("etl", "etl", 0o750, 0o600), users) is not None
+    # One that was given to somebody else.
+    assert closed_since(former, Attributes("bob", "etl", 0o700, 0o600), users) is not None
 
 
 @pytest.mark.parametrize(
