@@ -182,7 +182,7 @@ def closed_since(former: Attributes, now: Attributes, believed: Collection[str])
     if all(bits & PASS & ~left == 0 for bits, left in kept):
         return None
     mode, acl = _printed(shared)
-    return replace(former, mode=mode, acl=acl)
+    return replace(former, mode=former.mode & STICKY | mode, acl=acl)
 
 
 def find_kept_from_others(former: Attributes, now: Attributes, late: Sequence[FileInfo], believed: Collection[str]) -> Sequence[FileInfo]:
