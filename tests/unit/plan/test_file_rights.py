@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from hivekeeper.model import Attributes, FileInfo, FileRights
-from hivekeeper.plan.file_rights import MOST_DIFFERENT, closed_since, find_kept_from_others, share_rights, without_group
+from hivekeeper.model import Attributes, FileInfo, FileRights, Snapshot
+from hivekeeper.plan.file_rights import MOST_DIFFERENT, are_of, closed_since, find_kept_from_others, share_rights, without_group
 from hivekeeper.plan.ownership import is_read_by_group
 from hivekeeper.reasons import Code, Reason
 
@@ -226,8 +226,17 @@ def test_a_copy_without_owner_and_group_was_not_closed_since():
     assert closed_since(former, Attributes("etl", "data", 0o700, 0o600), users) is not None
     assert closed_since(former, Attributes("alice", "etl", 0o700, 0o600), users) is not None
     assert closed_since(former, Attributes("etl", "etl", 0o750, 0o600), users) is not None
+    # A directory of their own that got another group.
+    assert closed_since(Attributes("etl", "data", 0o750, 0o640), Attributes("etl", "etl", 0o700, 0o600), users) is not None
     # One that was given to somebody else.
     assert closed_since(former, Attributes("bob", "etl", 0o700, 0o600), users) is not None
+
+
+@pytest.mark.parametrize(("directory_id", "is_that"), [(7, True), (8, False), (0, True)])
+def test_rights_of_another_directory_are_not_those_of_the_one_that_was_seen(directory_id, is_that):
+    """Behind a router, and on local files, they are asked for by path."""
+    known = Attributes("alice", "data", 0o755, 0o644, directory_id=directory_id)
+    assert are_of(known, {}, Snapshot(True, file_id=7)) is is_that
 
 
 @pytest.mark.parametrize(
