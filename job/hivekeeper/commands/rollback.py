@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
@@ -24,6 +25,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import ROLLBACK, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import finish, identity, ownership, run_directory, table_lock
 from hivekeeper.steps.cut import find_blocks
+from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.observe import find_units, look_at, refused_if_too_many
 from hivekeeper.steps.restore import Restored, restore_joined
 from hivekeeper.steps.rollback import roll_back_units
@@ -112,7 +114,9 @@ def _look_around(
         seen = look_at(cluster.files.look, [*unmoved, *places], most)
     holders = [(units[name].live, one.inside) for name, chain in chains.items() if name in units for one in chain if one.inside]
     blocks = _find_blocks(cluster.files, seen, [(live, inside) for live, inside in holders if live in unmoved])
-    return Surroundings(context.run, table.location, seen, lambda place: names.join(control.top, place), blocks, history.cut)
+    # It stays in a backup where it may not be moved.
+    backups = {place: replace(seen[place], entries=without_empty_staging(cluster.files, seen[place].entries)) for place in places}
+    return Surroundings(context.run, table.location, {**seen, **backups}, lambda place: names.join(control.top, place), blocks, history.cut)
 
 
 def _find_blocks(files: Files, seen: Mapping[str, Snapshot], holders: Sequence[Tuple[str, Inside]]) -> Dict[str, Tuple[Block, ...]]:

@@ -159,16 +159,18 @@ def _shown(file: FileInfo) -> Tuple[str, str, int]:
     return file.owner, file.group, file.mode
 
 
-def closed_since(former: Attributes, now: Attributes) -> Optional[Attributes]:
+def closed_since(former: Attributes, now: Attributes, believed: Collection[str]) -> Optional[Attributes]:
     """The rights that a directory must get before it takes the place of one that has these now: None if it may keep its own. What lies in
     the other one must not be opened to anybody who may not pass that, and what lies in this one neither.
 
-    A copy that could be given neither the owner nor the group of its directory has fewer readers for that alone.
+    A copy that could be given neither the owner nor the group of its directory has fewer readers for that alone: it belongs to one of
+    `believed`, the users of runs.
     """
     if not is_narrower(now, former):
         return None
     bare = without_group(former, True, False)
-    if now.owner != former.owner and now.group != former.group and (now.mode, now.acl) == (bare.mode, bare.acl):
+    is_like_bare = now.group != former.group and (now.mode, now.acl) == (bare.mode, bare.acl)
+    if is_like_bare and now.owner != former.owner and now.owner in believed:
         return None
     if not is_narrower(former, now):
         return replace(former, mode=now.mode, acl=now.acl, group=now.group)
@@ -180,7 +182,7 @@ def closed_since(former: Attributes, now: Attributes) -> Optional[Attributes]:
     if all(bits & PASS & ~left == 0 for bits, left in kept):
         return None
     mode, acl = _printed(shared)
-    return replace(former, mode=mode, acl=acl)
+    return replace(former, mode=former.mode & STICKY | mode, acl=acl)
 
 
 def find_kept_from_others(former: Attributes, now: Attributes, late: Sequence[FileInfo], believed: Collection[str]) -> Sequence[FileInfo]:
@@ -190,7 +192,7 @@ def find_kept_from_others(former: Attributes, now: Attributes, late: Sequence[Fi
     In a directory with the sticky bit only their owners, and its own, may delete files.
     """
     is_sticky = bool(now.mode & STICKY)
-    if closed_since(former, now) is not None or (is_sticky and not former.mode & STICKY):
+    if closed_since(former, now, believed) is not None or (is_sticky and not former.mode & STICKY):
         return late
     if former.owner == now.owner or former.owner in believed:
         return ()

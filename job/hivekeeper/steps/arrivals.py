@@ -84,7 +84,12 @@ def move_late(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], expected: E
         for file in wanted:
             if still is None or not still.holds() or not _is_carried(run, unit, file):
                 break
-            moved.append(move_file(run.files, file.path, unit.live))
+            try:
+                moved.append(move_file(run.files, file.path, unit.live))
+            except NoPermission as error:
+                # To rename a directory takes no right on it, to move a file out of it or into it does.
+                log.warning("unit=%s step=carry-over left=%d reason=%r", unit.log_field, len(wanted) - len(moved), str(error))
+                break
     return CarriedOver(tuple(moved), tuple(file.name for file in (*wanted[len(moved) :], *kept)))
 
 
@@ -101,8 +106,7 @@ def _find_kept(run: Run, unit: PlannedUnit, late: Sequence[FileInfo]) -> Sequenc
         return late
     if left not in known or unit.live not in known:
         return ()
-    believed = (run.files.user_at(unit.live), *run.cluster.trusted_owners)
-    return file_rights.find_kept_from_others(known[unit.live], known[left], late, believed)
+    return file_rights.find_kept_from_others(known[unit.live], known[left], late, run.users_at(unit.live))
 
 
 def _is_carried(run: Run, unit: PlannedUnit, file: FileInfo) -> bool:
@@ -169,8 +173,9 @@ def return_staging(run: Run, unit: PlannedUnit, entries: Iterable[FileInfo], exp
                 run.files.rename_exact(staging.path, names.join(unit.live, staging.name))
             except TargetExists:
                 run.files.remove_empty(staging.path)
-            except SourceMissing:
-                # Live is missing (dropped or overwritten meanwhile), or an earlier call succeeded although it reported an error.
+            except (SourceMissing, NoPermission):
+                # Live is missing (dropped or overwritten meanwhile), or an earlier call succeeded although it reported an error. Or this
+                # user may rename the directory, but not what lies in it.
                 continue
 
 

@@ -12,7 +12,7 @@ from typing import Dict, List, Optional, Sequence
 from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.plan import eligibility
-from hivekeeper.ports import RowsError, SourceMissing
+from hivekeeper.ports import NoPermission, RowsError, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import Certificate, OutputForm, PlannedUnit, certificates_to_text
 from hivekeeper.runlog.store import write_durably
@@ -53,9 +53,10 @@ def restore_joined(run: Run, units: Sequence[PlannedUnit], owner: str) -> Restor
             made.append(_restore(run, unit, directory, holder))
             for why in dress(run.files, {directory: attributes}, owner).values():
                 warn_narrower(unit, why)
-        except (NotJoinable, RowsError) as error:
+        except (NotJoinable, RowsError, NoPermission) as error:
             run.files.delete_tree(directory)
-            restored.failed[unit.number] = error.reason if isinstance(error, NotJoinable) else Reason(Code.JOB_FAILED, str(error))
+            code = Code.NO_PERMISSION if isinstance(error, NoPermission) else Code.JOB_FAILED
+            restored.failed[unit.number] = error.reason if isinstance(error, NotJoinable) else Reason(code, str(error))
     if made:
         write_durably(run.files, run.paths.certificates(BATCH), certificates_to_text(made), run.record_mode)
     for certificate in made:

@@ -24,6 +24,7 @@ from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
 from hivekeeper.steps.fitness import MOST_AGE_MS, FitnessOfTable
+from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.observe import ask_where_allowed, find_existing
 from hivekeeper.steps.restore import Restored, why_other_rights
 from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory, return_backup
@@ -139,7 +140,7 @@ class Closed:
         live, backup = self._known.get(unit.live), self._known.get(place)
         if live is None or backup is None:
             return None
-        wanted = file_rights.closed_since(backup, live)
+        wanted = file_rights.closed_since(backup, live, self._run.users_at(unit.live))
         # As an older run of the unit, which comes next, will find it.
         self._known[unit.live] = wanted or backup
         return wanted
@@ -161,7 +162,7 @@ def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:
         WORDS,
         manifests.expect(unit.expected),
         prepare=partial(claim_backup, run, unit),
-        object_to=partial(object_to_backup, unit),
+        object_to=partial(object_to_backup, run, unit),
         cancel=partial(give_back, run, unit),
         give_up=partial(give_back, run, unit),
         was_given_up=lambda: run.files.stat(run.backup_path(unit)) is not None,
@@ -176,9 +177,11 @@ def claim_backup(run: Run, unit: PlannedUnit) -> Optional[Reason]:
     return None
 
 
-def object_to_backup(unit: PlannedUnit, entries: Iterable[FileInfo]) -> Optional[Reason]:
-    """Why a backup differs from what the undone run took out of live; a late file in it goes live with it."""
-    return manifests.judge(unit.expected, entries).why
+def object_to_backup(run: Run, unit: PlannedUnit, entries: Iterable[FileInfo]) -> Optional[Reason]:
+    """Why a backup differs from what the undone run took out of live; a late file in it goes live with it, and so does Impala's empty
+    staging directory.
+    """
+    return manifests.judge(unit.expected, without_empty_staging(run.files, tuple(entries))).why
 
 
 def give_back(run: Run, unit: PlannedUnit) -> None:

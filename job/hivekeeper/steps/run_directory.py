@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Callable, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
+from typing import Callable, Collection, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
@@ -133,6 +133,10 @@ class Run:
     @property
     def files(self) -> Files:
         return self.cluster.files
+
+    def users_at(self, path: str) -> Collection[str]:
+        """The users of this run and of others. What belongs to one of them may be a copy that could not be given away."""
+        return {self.files.user_at(path), *self.cluster.trusted_owners}
 
     @property
     def directory(self) -> str:

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from hivekeeper.model import Attributes, FileInfo, FileRights
-from hivekeeper.plan.file_rights import MOST_DIFFERENT, closed_since, find_kept_from_others, share_rights, without_group
+from hivekeeper.model import Attributes, FileInfo, FileRights, Snapshot
+from hivekeeper.plan.file_rights import MOST_DIFFERENT, are_of, closed_since, find_kept_from_others, share_rights, without_group
 from hivekeeper.plan.ownership import is_read_by_group
 from hivekeeper.reasons import Code, Reason
 
@@ -211,7 +211,7 @@ def test_a_directory_that_comes_back_lets_in_nobody_who_was_kept_out_of_it_or_of
     groups = [set(some) for size in range(4) for some in itertools.combinations(["data", "hr", "ops"], size)]
     kept = 0
     for former, now in itertools.product(some, some):
-        found = closed_since(former, now) or former
+        found = closed_since(former, now, ()) or former
         kept += found == former
         for user, of_user in itertools.product(["joe", "eve"], groups):
             before, after, back = (may_read((one.owner, one.group, one.mode, one.acl), user, of_user) for one in (former, now, found))
@@ -220,11 +220,23 @@ def test_a_directory_that_comes_back_lets_in_nobody_who_was_kept_out_of_it_or_of
 
 
 def test_a_copy_without_owner_and_group_was_not_closed_since():
-    former = Attributes("alice", "data", 0o750, 0o640)
-    assert closed_since(former, Attributes("etl", "etl", 0o700, 0o600)) is None
-    assert closed_since(former, Attributes("etl", "data", 0o700, 0o600)) is not None
-    assert closed_since(former, Attributes("alice", "etl", 0o700, 0o600)) is not None
-    assert closed_since(former, Attributes("etl", "etl", 0o750, 0o600)) is not None
+    former, users = Attributes("alice", "data", 0o750, 0o640), ("etl", "old_etl")
+    assert closed_since(former, Attributes("etl", "etl", 0o700, 0o600), users) is None
+    assert closed_since(former, Attributes("old_etl", "etl", 0o700, 0o600), users) is None
+    assert closed_since(former, Attributes("etl", "data", 0o700, 0o600), users) is not None
+    assert closed_since(former, Attributes("alice", "etl", 0o700, 0o600), users) is not None
+    assert closed_since(former, Attributes("etl", "etl", 0o750, 0o600), users) is not None
+    # A directory of their own that got another group.
+    assert closed_since(Attributes("etl", "data", 0o750, 0o640), Attributes("etl", "etl", 0o700, 0o600), users) is not None
+    # One that was given to somebody else.
+    assert closed_since(former, Attributes("bob", "etl", 0o700, 0o600), users) is not None
+
+
+@pytest.mark.parametrize(("directory_id", "is_that"), [(7, True), (8, False), (0, True)])
+def test_rights_of_another_directory_are_not_those_of_the_one_that_was_seen(directory_id, is_that):
+    """Behind a router, and on local files, they are asked for by path."""
+    known = Attributes("alice", "data", 0o755, 0o644, directory_id=directory_id)
+    assert are_of(known, {}, Snapshot(True, file_id=7)) is is_that
 
 
 @pytest.mark.parametrize(

@@ -801,3 +801,19 @@ def test_a_file_that_cannot_be_cut_keeps_its_backup(desk, error, kept):
     assert result.code is Exit.PARTIAL
     assert [why.code.code for backup in result.tables[0].backups for _, why in backup.kept_units] == [kept]
     assert rows(desk) == ALL
+
+
+def test_a_joined_file_whose_owner_may_not_be_kept_costs_only_its_unit(desk, monkeypatch):
+    node = desk.world.files.namespace.find(joined_path(desk))
+    node.attributes = replace(node.attributes, owner="bob", file_mode=0o600)
+    dress = desk.world.files.dress
+
+    def refuse(wanted):
+        if any("bob" in (one.owner, one.file_owner) for one in wanted.values()):
+            raise NoPermission("not the superuser")
+        dress(wanted)
+
+    monkeypatch.setattr(desk.world.files, "dress", refuse)
+    result = desk.rollback()
+    assert outcomes(result) == {"dt=1": "given-up", "dt=2": "rolled-back"}
+    assert next(unit for unit in result.tables[0].units if unit.name == "dt=1").why.code is Code.NO_PERMISSION

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hivekeeper.ports import NoPermission
 from support.desk import outcomes
 from support.joined_desk import at
 from support.late_directories import leaves
@@ -98,3 +99,18 @@ def test_only_the_directory_that_was_looked_at_is_closed(monkeypatch):
     monkeypatch.setattr(desk.world.files, "guard", note)
     desk.rollback()
     assert ids == [desk.world.files.stat(desk.live("dt=1")).file_id]
+
+
+def test_what_came_since_stays_in_the_backup_where_the_rights_may_not_be_told(monkeypatch):
+    desk = compacted(mode=0o755)
+    desk.append("dt=1", "new")
+    attributes = desk.world.files.attributes
+
+    def deny(directories, *ids):
+        if desk.live("dt=1") in directories:
+            raise NoPermission("an ACL that is too long")
+        return attributes(directories, *ids)
+
+    monkeypatch.setattr(desk.world.files, "attributes", deny)
+    assert outcomes(desk.rollback()) == {"dt=1": "misplaced"}
+    assert place_of(desk, "new") != desk.live("dt=1")
