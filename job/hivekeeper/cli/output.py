@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Optional, TextIO
 from hivekeeper.cli import command_line, parser
 from hivekeeper.codes import Exit
 from hivekeeper.config.sources import DRIVER_OUTPUT
-from hivekeeper.errors import HivekeeperError
+from hivekeeper.errors import HivekeeperError, UsageError
 from hivekeeper.launch import driver_output, output_files
 from hivekeeper.launch.trusted_files import require_sole_use
 from hivekeeper.reasons import Reason
@@ -88,14 +88,31 @@ def _write_properties_of_error(reason: Reason, exit: Exit, words: List[str]) -> 
     text = properties.render_error(reason, command_line.find_operators_words(words)[0], exit)
     if path == "-" and "--json" not in words:
         print_answer(text)
-    elif path != "-" and not output_files.is_remote(path):
+    elif _is_own(path):
         output_files.write_local(path, text)
 
 
 def forget_properties(path: Optional[str]) -> None:
     """Remove a local properties file (see `output_files.forget_local`); one on the cluster is removed once the cluster is open."""
-    if path and path != "-" and not output_files.is_remote(path):
+    if path and _is_own(path):
         output_files.forget_local(path)
+
+
+def _is_own(path: str) -> bool:
+    """Whether a path is of a local file that nobody else can exchange: behind somebody's link lies another one of that name."""
+    if path == "-" or output_files.is_remote(path):
+        return False
+    try:
+        _require_sole_use(path)
+    except UsageError:
+        return False
+    return True
+
+
+def _require_sole_use(path: str) -> None:
+    # A driver in cluster mode writes beside itself, below a directory of the NodeManager's user.
+    if not os.environ.get(DRIVER_OUTPUT):
+        require_sole_use(path, os.environ)
 
 
 def require_writable_outputs(parsed: argparse.Namespace) -> None:
@@ -105,9 +122,7 @@ def require_writable_outputs(parsed: argparse.Namespace) -> None:
     for path in (parsed.report_file, parsed.properties_out):
         if path and path != "-" and not output_files.is_remote(path):
             output_files.require_writable_here(path)
-            # A driver in cluster mode writes beside itself, below a directory of the NodeManager's user.
-            if not os.environ.get(DRIVER_OUTPUT):
-                require_sole_use(path, os.environ)
+            _require_sole_use(path)
 
 
 def find_stderr() -> TextIO:

@@ -157,12 +157,18 @@ def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], sett
     sizes = sizing.measure([file.length for file in files], settings.block_bytes)
     lengths = sizing.count(file.length for file in files)
     judged = judge_sizes(unit, snapshot, sizes, lengths, refusal or refuse_contents(snapshot, files, settings), settings)
-    if judged.status is Status.COMPACT:
-        quiet_ms = now_ms - listings.newest_ms(snapshot)
-        if quiet_ms < settings.min_quiet_ms:
-            wait = Reason(Code.RECENTLY_WRITTEN, f"written to {max(0, quiet_ms) // 1000} s ago", "run again later, or lower --min-quiet")
-            return UnitAnalysis(unit, snapshot, sizes, sizes.files, Status.RECENT, wait)
-    return judged
+    return wait_until_quiet(judged, settings, now_ms)
+
+
+def wait_until_quiet(judged: UnitAnalysis, settings: Settings, now_ms: int) -> UnitAnalysis:
+    """The unit, left for a later run if it is worth compacting and was written to a short time ago."""
+    if judged.status is not Status.COMPACT:
+        return judged
+    quiet_ms = now_ms - listings.newest_ms(judged.snapshot)
+    if quiet_ms >= settings.min_quiet_ms:
+        return judged
+    wait = Reason(Code.RECENTLY_WRITTEN, f"written to {max(0, quiet_ms) // 1000} s ago", "run again later, or lower --min-quiet")
+    return UnitAnalysis(judged.unit, judged.snapshot, judged.sizes, judged.sizes.files, Status.RECENT, wait)
 
 
 def refuse_contents(snapshot: Snapshot, files: Iterable[FileInfo], settings: Settings) -> Optional[Reason]:

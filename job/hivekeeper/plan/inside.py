@@ -30,13 +30,13 @@ def own_length(file: FileInfo, inside: Mapping[str, Inside]) -> int:
     return known.copy_bytes if known and (known.file_id, known.length) == (file.file_id, file.length) else file.length
 
 
-def count_copies(observed: ObservedTable, history: History) -> ObservedTable:
+def count_copies(observed: ObservedTable, history: History, now_ms: int) -> ObservedTable:
     """The table with units judged by the sizes of the copies."""
     known = find_inside(history)
-    return replace(observed, units=tuple(_judge(observed, unit, known) for unit in observed.units)) if known else observed
+    return replace(observed, units=tuple(_judge(observed, unit, known, now_ms) for unit in observed.units)) if known else observed
 
 
-def _judge(observed: ObservedTable, unit: UnitAnalysis, inside: Mapping[str, Inside]) -> UnitAnalysis:
+def _judge(observed: ObservedTable, unit: UnitAnalysis, inside: Mapping[str, Inside], now_ms: int) -> UnitAnalysis:
     if unit.status not in (Status.COMPACT, Status.FINE, Status.RECENT) or unit.known is not None:
         return unit
     stays = names_of(unit.files, inside)
@@ -46,10 +46,8 @@ def _judge(observed: ObservedTable, unit: UnitAnalysis, inside: Mapping[str, Ins
     sizes = sizing.measure(list(lengths.values()), observed.settings.block_bytes)
     joinable = sizing.count(length for name, length in lengths.items() if name not in stays)
     judged = analysis.judge_sizes(unit.unit, unit.snapshot, sizes, joinable, None, observed.settings)
-    counted = Lengths.of(sizing.count(lengths.values()))
-    if unit.status is Status.RECENT and judged.status is Status.COMPACT:
-        return replace(unit, sizes=sizes, counted=counted)
-    return replace(judged, counted=counted)
+    judged = analysis.wait_until_quiet(judged, observed.settings, now_ms)
+    return replace(judged, counted=Lengths.of(sizing.count(lengths.values())))
 
 
 def names_of(files: Iterable[FileInfo], inside: Mapping[str, Inside]) -> FrozenSet[str]:

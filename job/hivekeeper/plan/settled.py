@@ -35,7 +35,7 @@ _DECISIVE = ("blockBytes", "compression", "sortColumns")
 
 def judge_by_log(observed: ObservedTable, history: History, now_ms: int) -> ObservedTable:
     """The table with all that its log says of its units: what files count for, which units keep failing, which are as a run left them."""
-    return set_apart(quarantine.set_apart(count_copies(observed, history), history, now_ms), history)
+    return set_apart(quarantine.set_apart(count_copies(observed, history, now_ms), history, now_ms), history)
 
 
 def set_apart(observed: ObservedTable, history: History) -> ObservedTable:

@@ -216,6 +216,10 @@ def describe_outcome(unit: UnitOutcome) -> str:
     return unit.outcome.text + (f": {describe_problem(unit.why)}" if unit.why else "")
 
 
+def name_backup(table: TableOutcome, one: BackupOutcome) -> str:
+    return f"{table.table}: backup of run {one.backup.run}: {one.state.text}"
+
+
 def describe_problem(why: Reason) -> str:
     return f"{why.what} [{why.code.code}]" + (f" — {why.next}" if why.next else "")
 

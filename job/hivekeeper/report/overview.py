@@ -10,7 +10,15 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text
-from hivekeeper.report.command_text import MOST_LISTED, describe_outcome, describe_problem, plural, recovered_lines, render_answered
+from hivekeeper.report.command_text import (
+    MOST_LISTED,
+    describe_outcome,
+    describe_problem,
+    name_backup,
+    plural,
+    recovered_lines,
+    render_answered,
+)
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome, count_units
 from hivekeeper.runlog.outcomes import Kind, Outcome
 
@@ -67,6 +75,9 @@ def find_all(tables: Iterable[TableOutcome]) -> List[Finding]:
         left = [unit for unit in table.units if not unit.outcome.is_done and unit.outcome.kind is not Kind.SKIPPED]
         for units in group_alike(left):
             found.append((units[0].exit, describe_units(table, units)))
+        for one in table.backups:
+            if one.trouble:
+                found.append((one.state.exit, f"{name_backup(table, one)}: {describe_problem(one.trouble)}"))
     return found
 
 

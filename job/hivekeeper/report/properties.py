@@ -12,6 +12,7 @@ from hivekeeper import quoting
 from hivekeeper.codes import Exit
 from hivekeeper.plan.doctor import Level
 from hivekeeper.reasons import Reason
+from hivekeeper.report.command_text import name_backup
 from hivekeeper.report.document import count_totals
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Kind
@@ -87,13 +88,16 @@ def _find_trouble(result: CommandResult) -> Tuple[str, str]:
 
 
 def _troubles_of(table: TableOutcome) -> Iterator[Tuple[Exit, str, str]]:
-    """The exit code, what is wrong, and the next step, of a table's problem, of units and of interrupted runs."""
+    """The exit code, what is wrong, and the next step, of a table's problem, of units, backups and interrupted runs."""
     if table.problem is not None:
         yield table.problem.exit, table.problem.what, table.problem.next
     for unit in table.units:
         if unit.outcome.kind in (Kind.FAILED, Kind.REFUSED, Kind.LEFT):
             name = f"{table.table}/{unit.name}" if unit.name else table.table
             yield unit.exit, f"{name}: {unit.outcome.text}: {unit.reason}", unit.next
+    for one in table.backups:
+        if one.trouble:
+            yield one.state.exit, f"{name_backup(table, one)}: {one.trouble.what}", one.trouble.next
     for run, counts in table.recovered:
         for outcome in counts:
             if outcome.is_astray:

@@ -239,6 +239,13 @@ class BackupOutcome:
     def reason(self) -> str:
         return self.why.what if self.why else ""
 
+    @property
+    def trouble(self) -> Optional[Reason]:
+        """Why not all went that was to go, by its first unit; None if all did."""
+        if self.state.exit is Exit.DONE:
+            return None
+        return next((why for _, why in self.kept_units if why), self.why)
+
 
 @dataclass(frozen=True)
 class KeptFiles:

@@ -165,8 +165,23 @@ class Prover:
             code = proof.broken.code if proof.broken else Code.ROWS_DIFFER
             said = f"{proof.broken.what}; {what}" if proof.broken else what
             return Compared(Reason(code, said), base.digest.rows, differences=found)
+        unseen = self._find_unseen([*base.groups, *since]) if self._differ_as_stored(proof, measured) else None
+        if unseen:
+            return Compared(
+                Reason(Code.ROWS_DIFFER, f"its rows are the same for Spark, but not as they are stored: {unseen}"), base.digest.rows
+            )
         note = Reason(Code.SAME_ROWS, f"{proof.broken.what}; its rows are the same") if proof.broken else None
         return Compared(None, base.digest.rows, note)
+
+    def _differ_as_stored(self, proof: Proof, measured: Mapping[Files, Measured]) -> bool:
+        assert proof.base is not None
+        older = sum((measured[files].digest for files in (proof.base, proof.compacted_arrivals)), Digest(0, 0, 0))
+        return older != measured[_newer(proof)].digest
+
+    def _find_unseen(self, groups: Sequence[FooterGroup]) -> Optional[str]:
+        """What Spark does not show of these rows: somebody may have cut off nanoseconds."""
+        hazards = self._rows.hazards(self._format, {str(nth): group for nth, group in enumerate(groups)})
+        return next(iter(hazards.values()), None)
 
 
 def _sides(proof: Proof) -> List[Files]:

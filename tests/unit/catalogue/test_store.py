@@ -219,6 +219,27 @@ def test_another_tables_directory_that_somebody_puts_in_the_place_of_a_new_one_i
     assert [found.mode for found in (files.stat(done[0]), files.stat(f"{done[0]}/part-0"))] == [0o700, 0o600]
 
 
+@pytest.mark.parametrize("end", ["/tables", "/log", "/data"])
+def test_another_tables_directory_that_is_there_when_a_new_one_is_first_looked_at_is_not_opened(world, store, monkeypatch, end):
+    """By its own id: somebody has exchanged the new one just after it was made."""
+    files, victim, done = world.files, "hdfs://nn/warehouse/sales/salaries", []
+    files.make_directory(victim)
+    files.write_new(f"{victim}/part-0", "rows")
+    make = files.make_directory
+
+    def exchange_after(path):
+        make(path)
+        if path.endswith(end) and not done:
+            done.append(path)
+            files.writer.rename_into(path, f"{ROOT}/aside")
+            files.writer.rename_into(victim, path)
+
+    monkeypatch.setattr(files, "make_directory", exchange_after)
+    with suppress(FilesError, NeedsInvestigation):
+        put(store, "01", "a", x=1)
+    assert [found.mode for found in (files.stat(done[0]), files.stat(f"{done[0]}/part-0"))] == [0o700, 0o600]
+
+
 def test_entries_of_a_tables_log_that_come_to_the_place_of_expired_commits_stay(world, monkeypatch):
     """They have the same names. Whoever may write around the base path exchanges it between the listing and the deletions."""
     of_table = f"{names.parent(ROOT)}/orders/.hivekeeper/log"
@@ -589,6 +610,13 @@ def test_a_commit_that_is_cut_off_is_not_believed_and_a_purge_begins_anew(world,
     assert (version, commit.files) == (1, ())
     put(store, "01", "a", x=3)
     assert content(store) == {("a", "x"): 3}
+
+
+def test_a_commit_that_is_longer_than_any_is_not_read(store, monkeypatch):
+    put(store, "01", "a", x=1)
+    monkeypatch.setattr(store_module, "MOST_COMMIT_BYTES", 100)
+    with pytest.raises(NeedsInvestigation, match="more than 100"):
+        store.newest()
 
 
 def test_a_commit_of_a_newer_version_is_not_believed(world, store):

@@ -496,3 +496,18 @@ def test_no_command_goes_on_with_an_archive_that_others_may_change():
     parsed = command_line.parse(words)
     with pytest.raises(UsageError, match=r"hdfs://nn/tmp \(owner hive, mode 0777\) may be written by everybody"):
         dispatch.run_command(parsed, command_line.load_config(parsed), world.cluster, command_line.read_selection(parsed), lambda _: True)
+
+
+@pytest.mark.parametrize("launcher", [[], ["submit-options", "--"], ["receive-driver-output", "none", "none", "none", "1", "--"]])
+@pytest.mark.parametrize("more", [["--table", "d.t"], ["--tabel", "d.t"], []], ids=["right", "wrong usage", "no table"])
+def test_a_file_behind_a_link_that_others_may_exchange_is_neither_removed_nor_replaced_by_an_error(run, tmp_path, launcher, more):
+    """Whoever may write to the directory puts a link there: a file of that name elsewhere, which only the user of the runs may write."""
+    home, shared = tmp_path / "home", tmp_path / "shared"
+    home.mkdir()
+    shared.mkdir()
+    shared.chmod(0o777)
+    (home / "out.properties").write_text("precious\n")
+    (shared / "link").symlink_to(home)
+    code, _, _ = run(*launcher, "analyze", *more, "--properties-out", str(shared / "link" / "out.properties"))
+    assert code != 0
+    assert (home / "out.properties").read_text() == "precious\n"

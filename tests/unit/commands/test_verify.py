@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -657,6 +658,26 @@ def test_the_same_values_that_readers_understand_otherwise_differ(desk, world):
     world.files.writer.overwrite(desk.live("dt=1"), {"theirs.parquet": DataFile(rows, form)})
     result = desk.verify()
     assert (outcomes(result)["dt=1"], unit_of(result).why.code) == ("differs", Code.ROWS_DIFFER)
+
+
+class Microseconds(FakeRows):
+    """Reads rows as Spark does, without the last three digits of a second."""
+
+    def _counts(self, groups):
+        return Counter({row[:15]: count for row, count in super()._counts(groups).items()})
+
+
+def test_nanoseconds_that_somebody_cut_off_differ_though_spark_reads_the_same_rows(desk, world):
+    """An INSERT OVERWRITE by Spark, for instance: a cleanup that waits for a verify would discard the only ones."""
+    hazard = "the timestamps of t have nanoseconds; Spark keeps microseconds"
+    times = ("12:00:00.123456789", "12:00:01.123456789")
+    world.files.writer.overwrite(desk.live("dt=1"), {f"{row[7]}.parquet": DataFile((row,), hazard=hazard) for row in times})
+    desk.compact()
+    world.files.writer.overwrite(desk.live("dt=1"), {"theirs.parquet": DataFile(tuple(row[:15] for row in times))})
+    world.cluster = replace(world.cluster, rows=Microseconds(world.files))
+    result = desk.verify(level="rows")
+    assert (outcomes(result)["dt=1"], unit_of(result).why.code) == ("differs", Code.ROWS_DIFFER)
+    assert hazard in unit_of(result).reason
 
 
 # ---- what a cleanup requires

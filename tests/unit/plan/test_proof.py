@@ -77,6 +77,7 @@ def test_differences_are_few_and_short_however_many_columns_there_are_and_howeve
 
 def test_statistics_that_one_side_lacks_are_not_compared():
     assert differences(output=replace(OUTPUT, columns={"id": ColumnFacts(values=30)})) == []
+    assert differences(sources=(replace(SOURCE, columns={"id": ColumnFacts(values=30)}),)) == []
 
 
 COPIED = replace(FORM, identity="written by x")

@@ -9,7 +9,7 @@ import pytest
 from hivekeeper.model import Differences
 from hivekeeper.plan.retention import Backup, Window
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.report import command_text, screen
+from hivekeeper.report import command_text, properties, screen
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.history import Effect, LoggedRun, LoggedUnit
 from hivekeeper.runlog.manifests import ManifestFile
@@ -245,6 +245,21 @@ def test_ids_of_runs_are_never_shortened(width):
         "cleanup", width, backups=(BackupOutcome(a_backup(), BackupState.KEPT, Reason(Code.NOT_KEPT, "it is younger than min_age (7d)")),)
     )
     assert RUN in text
+
+
+def test_a_command_over_many_tables_names_the_backup_for_which_it_ends_with_6():
+    """After a compaction, too (`cleanup_after`), and to a scheduler: else nobody knows which table it is."""
+    partly = BackupOutcome(
+        a_backup(),
+        BackupState.PARTLY,
+        Reason(Code.NOT_KEPT, "it is older than 7d"),
+        (("dt=1", Reason(Code.BACKUP_CHANGED, "old-1 is gone")),),
+    )
+    others = tuple(TableOutcome(f"sales.t{n}") for n in range(MANY))
+    result = CommandResult("compact-swap", LATER, 0, 1.0, False, tables=(TableOutcome(TABLE, backups=(partly,)), *others))
+    assert result.exit_code == 6
+    assert f"  {TABLE}: backup of run {RUN}: partly: old-1 is gone [backup-changed]" in screen.render(result).splitlines()
+    assert f"hivekeeper.error={TABLE}: backup of run {RUN}: partly: old-1 is gone" in properties.render(result).splitlines()
 
 
 def test_cleanup_without_backups_says_so():

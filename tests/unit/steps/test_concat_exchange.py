@@ -113,16 +113,20 @@ def test_a_joined_file_that_somebody_writes_to_is_left_and_known_as_overwritten(
     assert rows(desk) == ALL
 
 
-def test_more_copies_on_disk_are_not_lost(desk, monkeypatch):
+@pytest.mark.parametrize(
+    ("what", "of_source", "of_copy", "says"), [("replication", 5, 3, "5 copies"), ("block_size", 1 << 28, 1 << 27, "blocks of 268435456")]
+)
+def test_neither_copies_on_disk_are_lost_nor_larger_blocks_taken_in(desk, monkeypatch, what, of_source, of_copy, says):
     from support.fakes import files
 
     def info(path, node, given=files.info):
-        return given(path, node)._replace(replication=5 if path.endswith("part-00000.parquet") and "stage" not in path else 3)
+        is_source = path.endswith("part-00000.parquet") and "stage" not in path
+        return given(path, node)._replace(**{what: of_source if is_source else of_copy})
 
     monkeypatch.setattr(files, "info", info)
     result = desk.compact()
     assert outcomes(result) == {"dt=1": "failed", "dt=2": "failed"}
-    assert "5 copies" in result.tables[0].units[0].why.what
+    assert says in result.tables[0].units[0].why.what
     assert rows(desk) == ALL
 
 

@@ -497,6 +497,21 @@ def test_old_files_inside_a_file_do_not_count_for_the_decision(desk):
     assert (unit.sizes.total_bytes, dict(unit.lengths)) == (inside.copy_bytes, {inside.copy_bytes: 1})
 
 
+def test_a_unit_that_was_written_to_a_moment_ago_is_left_though_its_joined_file_is_large_with_the_old_ones_inside():
+    """Its writer may be about to delete what it has listed, and finds other files then."""
+    desk = a_desk(min_quiet_ms=900_000, exchange="auto", read_by_llap=False)
+    for name in "xyz":
+        desk.world.add_file(f"{desk.live('dt=2')}/{name}.parquet", [name], 6 << 20)
+    desk.world.add_file(f"{desk.live('dt=2')}/large.parquet", ["large"], 100 << 20)
+    desk.world.files.namespace.advance(3_600_000)
+    assert outcomes(desk.compact())["dt=2"] == "swapped"
+    desk.world.files.writer.delete(f"{desk.live('dt=2')}/large.parquet")
+    desk.world.add_file(f"{desk.live('dt=2')}/new.parquet", ["new"])
+    assert outcomes(desk.compact()).get("dt=2") == "recent"
+    desk.world.files.namespace.advance(3_600_000)
+    assert outcomes(desk.compact())["dt=2"] == "swapped"
+
+
 @pytest.mark.parametrize("survived", range(8))
 def test_an_overwriter_in_a_rollback_and_a_kill_leave_no_file_without_rows(desk, survived):
     armed = [True]
