@@ -832,3 +832,18 @@ def test_a_joined_file_whose_owner_may_not_be_kept_costs_only_its_unit(desk, mon
     result = desk.rollback()
     assert outcomes(result) == {"dt=1": "given-up", "dt=2": "rolled-back"}
     assert next(unit for unit in result.tables[0].units if unit.name == "dt=1").why.code is Code.NO_PERMISSION
+
+
+@pytest.mark.parametrize("since", [{"owner": "bob"}, {"group": "hr"}])
+def test_a_joined_file_that_is_given_away_while_copies_are_made_is_left_as_it_is(desk, since):
+    """To one who has the mode that it had."""
+    path, armed = joined_path(desk), [True]
+
+    def give_away(what):
+        if armed and what.startswith("write_restored") and "unit=1" in what:
+            armed.clear()
+            node = desk.world.files.namespace.find(path)
+            node.attributes = replace(node.attributes, **since)
+
+    desk.world.files.before_step = give_away
+    assert outcomes(desk.rollback()) == {"dt=1": "given-up", "dt=2": "rolled-back"}

@@ -38,6 +38,18 @@ def test_a_backup_that_did_not_come_back_has_its_own_rights():
     assert rights_at(desk, backup) == ("data", 0o755, ())
 
 
+def test_a_backup_that_was_changed_since_the_rollback_was_planned_has_its_own_rights():
+    desk = compacted(mode=0o755, group="data")
+    give_rights(desk, desk.live("dt=1"), mode=0o750, group="hr")
+    at(desk, ["rename_exact", "/restoring/u00001"], lambda: desk.world.files.writer.delete(backup_files(desk)[0]))
+    assert outcomes(desk.rollback()) == {"dt=1": "given-up"}
+    assert rights_at(desk, backup_files(desk)[0].rpartition("/")[0]) == ("data", 0o755, ())
+
+
+def backup_files(desk):
+    return sorted(path for path in desk.world.files.contents(desk.control.top) if "/retired/u00001/" in path)
+
+
 def test_files_in_a_sticky_directory_that_comes_before_a_rollback_is_planned_stay_there():
     desk = a_desk()
     desk.compact()

@@ -200,3 +200,23 @@ def test_one_unit_whose_rights_may_not_be_told_does_not_keep_others_open():
     desk.world.files.attributes = deny
     desk.rollback()
     assert rights_at(desk, desk.live("dt=2"))[1] == 0o700
+
+
+def test_what_is_closed_while_other_units_are_rolled_back_stays_closed():
+    """One answer about rights serves for ten seconds."""
+    desk = a_desk()
+    desk.world.make_partition(desk.table, "dt=2")
+    desk.append("dt=2", "a", "b", "c")
+    give_rights(desk, desk.live("dt=2"), mode=0o755)
+    desk.compact()
+
+    def close(what):
+        if what.endswith(f"/restoring/u00001 {desk.live('dt=1')}") or (what.startswith("exchange") and "/u00001" in what):
+            desk.world.files.before_step = None
+            desk.world.clock.elapsed_ms += 20_000
+            give_rights(desk, desk.live("dt=2"), mode=0o700)
+
+    desk.world.files.before_step = close
+    assert outcomes(desk.rollback()) == {"dt=1": "rolled-back", "dt=2": "rolled-back"}
+    assert desk.world.files.before_step is None
+    assert rights_at(desk, desk.live("dt=2"))[1] == 0o700
