@@ -331,7 +331,8 @@ class Code(Coded):
         Topic.BACKUPS,
         None,
         "the trash of this user, or a directory in it, belongs to another user or is open for others to write to, who could read or take "
-        "what goes there; in an encryption zone anybody may make it before this user does",
+        "what goes there; in an encryption zone anybody may make it before this user does. Or a router has it in another nameservice "
+        "than the directory around it, so that nobody knows whose that is",
         "find out who made it (what this user itself has deleted goes with the next checkpoint of the trash), and have an administrator "
         "move it away; then run cleanup again, or set `discard: delete`",
     )

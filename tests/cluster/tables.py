@@ -35,10 +35,17 @@ class SmallTable:
     """An external table with this many files per unit. `days` are the values of its partition column dt; empty means unpartitioned."""
 
     def __init__(
-        self, spark: Any, database: str, days: Sequence[str] = (), name: str = "events", files: int = 3, properties: str = ""
+        self,
+        spark: Any,
+        database: str,
+        days: Sequence[str] = (),
+        name: str = "events",
+        files: int = 3,
+        properties: str = "",
+        top: str = "/user/etl",
     ) -> None:
         self.spark, self.name, self.days, self.files = spark, f"{database}.{name}", tuple(days), files
-        self.root = f"/user/etl/{database}/{name}"
+        self.root = f"{top}/{database}/{name}"
         self.units = [f"dt={day}" for day in days] or [""]
         self.appends, self.process = 0, Process()
         self._location = another_cluster().files.qualify(self.root)

@@ -28,11 +28,14 @@ import java.io.IOException;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.util.Arrays;
 import java.util.Collections;
+import java.util.Iterator;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FsServerDefaults;
 import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DFSClient;
 import org.apache.hadoop.hdfs.protocol.ClientProtocol;
@@ -79,6 +82,21 @@ public class RoutedToOne extends WithoutServer {
   public FileStatus getFileStatus(Path path) throws IOException {
     if (isDeleted && isFile(of(path)) && !isById(of(path))) throw new FileNotFoundException(of(path));
     return statusOf(of(path)).makeQualified(getUri(), path.getParent());
+  }
+
+  /** All directories between the trash and what goes there are in the one around them. */
+  public RemoteIterator<FileStatus> listStatusIterator(Path path) throws IOException {
+    final Path directory = path;
+    final Iterator<String> names = Arrays.asList(".Trash", "Current", "table", ".hivekeeper", "runs", "r", "discarding").iterator();
+    return new RemoteIterator<FileStatus>() {
+      public boolean hasNext() {
+        return names.hasNext();
+      }
+
+      public FileStatus next() throws IOException {
+        return getFileStatus(new Path(directory, (String) names.next()));
+      }
+    };
   }
 
   public void setPermission(Path path, FsPermission permission) throws IOException {

@@ -17,6 +17,7 @@ from cluster.servers.artifacts import Missing, fetch_jars, install_programs
 from cluster.servers.clients import write_clients
 from cluster.servers.layout import Layout, choose_run, make_layout, read_layout
 from cluster.servers.process import Server, ServerFailed
+from cluster.servers.router import stop_router
 
 ORDER = ("kdc", "postgres", "kms", "namenode", "datanode", "resourcemanager", "nodemanager", "metastore")
 YARN = ("resourcemanager", "nodemanager")
@@ -63,6 +64,7 @@ def _start_all(layout: Layout, extra: Properties) -> None:
         metastore.write_configuration(layout, extra.get("metastore-site", {}))
         servers["postgres"] = metastore.make_postgres(layout)
         process.start(servers["postgres"], layout.run)
+        hadoop.make_keys(layout)
         hadoop.format_namenode(layout)
         process.wait_until_ready(servers["postgres"], layout.run)
     servers.update({server.name: server for server in hadoop.make_servers(layout)})
@@ -106,6 +108,7 @@ def read_server(run: Path, name: str) -> Server:
 
 def take_down(run: Path) -> None:
     """Stop every server that runs there, in reverse order of start; also after a start that failed half-way."""
+    stop_router(run)
     for name in reversed(ORDER):
         try:
             with_signal = read_server(run, name).stop_signal

@@ -136,6 +136,9 @@ def _core(layout: Layout) -> Dict[str, object]:
         "hadoop.proxyuser.hive.groups": "*",
         "hadoop.proxyuser.scheduler.hosts": "*",
         "hadoop.proxyuser.scheduler.users": "etl",
+        # A router calls its NameNodes as the user who called it.
+        "hadoop.proxyuser.hdfs.hosts": "*",
+        "hadoop.proxyuser.hdfs.users": "*",
         # Spark names the job and the stage of each call.
         **({"hadoop.caller.context.enabled": "true"} if layout.bench else {}),
     }
@@ -343,17 +346,20 @@ def make_servers(layout: Layout) -> List[Server]:
     ]
 
 
-def format_namenode(layout: Layout) -> None:
-    """Also create the encryption zones' keys, in the file that the KMS reads when it starts."""
+def make_keys(layout: Layout) -> None:
+    """Those of encryption zones, in the file that the KMS reads when it starts."""
     for key in (ZONE_KEY, CLOSED_KEY):
-        _run_java(layout, ["org.apache.hadoop.crypto.key.KeyShell", "create", key, "-provider", key_file(layout)])
-    _run_java(layout, [f"{HDFS}.namenode.NameNode", "-format", "-force", "-nonInteractive"])
+        run_java(layout, ["org.apache.hadoop.crypto.key.KeyShell", "create", key, "-provider", key_file(layout)])
+
+
+def format_namenode(layout: Layout) -> None:
+    run_java(layout, [f"{HDFS}.namenode.NameNode", "-format", "-force", "-nonInteractive"])
 
 
 def make_directories(layout: Layout) -> None:
     """As superuser; one JVM for all of them."""
     words = [word for directory in DIRECTORIES for word in directory]
-    _run_java(layout, [str(HERE / "MakeDirectories.java"), str(layout.keytab("hdfs/localhost")) if layout.secure else "", *words])
+    run_java(layout, [str(HERE / "MakeDirectories.java"), str(layout.keytab("hdfs/localhost")) if layout.secure else "", *words])
 
 
 def run_admin(layout: Layout, words: Sequence[str]) -> str:
@@ -364,10 +370,10 @@ def run_admin(layout: Layout, words: Sequence[str]) -> str:
         cache = layout.run / "tmp" / "superuser"
         get_ticket(layout, "hdfs/localhost", cache)
         environment["KRB5CCNAME"] = f"FILE:{cache}"
-    return _run_java(layout, [mains[words[0]], *words[1:]], environment)
+    return run_java(layout, [mains[words[0]], *words[1:]], environment)
 
 
-def _run_java(layout: Layout, words: List[str], environment: Mapping[str, str] = {}) -> str:  # noqa: B006 - never changed
+def run_java(layout: Layout, words: List[str], environment: Mapping[str, str] = {}) -> str:  # noqa: B006 - never changed
     command = [find_program("java"), *java_options(layout, "256m"), "-cp", class_path(layout), *words]
     environ = {**os.environ, "HADOOP_USER_NAME": "hdfs", **environment}
     result = subprocess.run(command, check=False, capture_output=True, text=True, env=environ, cwd=layout.run / "tmp")

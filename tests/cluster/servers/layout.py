@@ -8,7 +8,7 @@ import random
 import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Dict
+from typing import Dict, Sequence
 
 REALM = "HIVEKEEPER.TEST"
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -91,7 +91,7 @@ def choose_run() -> Path:
 
 
 def make_layout(run: Path, secure: bool, bench: bool = False) -> Layout:
-    layout = Layout(run, secure, _find_ports(), bench)
+    layout = Layout(run, secure, find_ports(PORTS), bench)
     for directory in (layout.conf, layout.keytabs, layout.logs, run / "pids", run / "tmp"):
         directory.mkdir(parents=True, exist_ok=True)
     (run / "cluster.json").write_text(json.dumps({**asdict(layout), "run": str(run)}, indent=1))
@@ -104,10 +104,10 @@ def read_layout(run: Path) -> Layout:
     return Layout(Path(known["run"]), known["secure"], known["ports"], known["bench"])
 
 
-def _find_ports() -> Dict[str, int]:
+def find_ports(names: Sequence[str]) -> Dict[str, int]:
     """Unused ports, below the range that the kernel gives to clients."""
     found: Dict[str, int] = {}
-    while len(found) < len(PORTS):
+    while len(found) < len(names):
         port = random.randrange(12000, 30000)
         if port in found.values():
             continue
@@ -117,5 +117,5 @@ def _find_ports() -> Dict[str, int]:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        found[PORTS[len(found)]] = port
+        found[names[len(found)]] = port
     return found

@@ -4,7 +4,9 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
 
 /**
  * The directories of this user's trash. In an encryption zone anybody may make them before this user does, and what goes there is in the hands
@@ -45,10 +47,24 @@ class OwnTrash {
       found = FileEntry.at(there);
     }
     if (found == null) throw new FileNotFoundException(path + ": no such directory");
+    if (!hasIds && place.isHdfs() && !isListed(exact, found)) throw new ForeignTrash(path, "is in another nameservice than the directory around it");
     if (!Rights.isOurs(there, found, exact)) throw new ForeignTrash(path, "belongs to " + found.owner);
     if (!found.isDir) throw new ForeignTrash(path, "is not a directory");
     if (Rights.mayOthersWrite(found)) throw new ForeignTrash(path, "is open for others to write to");
     return hasIds ? place.fs.makeQualified(new Path(Place.BY_ID + found.fileId)) : exact;
+  }
+
+  /**
+   * Whether it is in the directory by whose path it is found. A router has what is below `Current` in the nameservice that has the same path
+   * without the trash (MountTableResolver.processTrashPath), so the directories around it may be others than those that were looked at.
+   */
+  private boolean isListed(Path path, FileEntry found) throws IOException {
+    RemoteIterator<?> listed = place.fs.listStatusIterator(path.getParent());
+    while (listed.hasNext()) {
+      FileStatus one = (FileStatus) listed.next();
+      if (one.getPath().getName().equals(path.getName())) return Place.isSame(found, FileEntry.of(one));
+    }
+    return false;
   }
 
   /** For this user alone, whatever the parent's default ACL says. */

@@ -151,7 +151,7 @@ class Place {
   }
 
   /** Not by its length, which is another one while it is written. */
-  private static boolean isSame(FileEntry one, FileEntry other) {
+  static boolean isSame(FileEntry one, FileEntry other) {
     return other != null
         && one.fileId == other.fileId
         && one.isDir == other.isDir

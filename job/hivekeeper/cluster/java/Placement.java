@@ -78,7 +78,7 @@ public class Placement {
 
   private static boolean hasQuota(Place place) throws IOException {
     try {
-      QuotaUsage usage = place.fs.getQuotaUsage(place.real);
+      QuotaUsage usage = Quotas.of(place.fs, place.real);
       return usage.getQuota() >= 0 || usage.getSpaceQuota() >= 0 || usage.isTypeQuotaSet();
     } catch (IOException failed) {
       if (!Denials.isDenial(failed)) throw failed;

@@ -59,7 +59,7 @@ public class Room {
     if (place.real == null || !place.isHdfs()) return null;
     QuotaUsage usage;
     try {
-      usage = place.fs.getQuotaUsage(place.real);
+      usage = Quotas.of(place.fs, place.real);
     } catch (FileNotFoundException absent) {
       return null;
     } catch (IOException failed) {

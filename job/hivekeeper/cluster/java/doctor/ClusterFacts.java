@@ -3,6 +3,7 @@ package hivekeeper.doctor;
 import hivekeeper.Denials;
 import hivekeeper.Json;
 import hivekeeper.Messages;
+import hivekeeper.Quotas;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -129,7 +130,7 @@ public class ClusterFacts {
     Path at = table;
     for (int level = 0; level < 2 && at != null; level++) {
       try {
-        QuotaUsage usage = fs.getQuotaUsage(at);
+        QuotaUsage usage = Quotas.of(fs, at);
         boolean space = usage.getSpaceQuota() >= 0;
         boolean names = usage.getQuota() >= 0;
         if ((space || names) && !found.containsKey("quota_at")) {

@@ -1,0 +1,27 @@
+package hivekeeper;
+
+import java.io.IOException;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.QuotaUsage;
+import org.apache.hadoop.ipc.RemoteException;
+
+/** The quota of a directory and what it leaves, by way of a router too. */
+public class Quotas {
+  /** What a router says with dfs.federation.router.quota.enable=false, its default. */
+  private static final String SWITCHED_OFF = "The quota system is disabled in Router";
+
+  private Quotas() {}
+
+  /** Without a quota of its own the NameNode counts everything below. Behind a router one for a type of storage alone may not be shown. */
+  public static QuotaUsage of(FileSystem fs, Path path) throws IOException {
+    try {
+      return fs.getQuotaUsage(path);
+    } catch (IOException failed) {
+      boolean isSwitchedOff = failed instanceof RemoteException && Messages.firstLine(failed).startsWith(SWITCHED_OFF);
+      if (!isSwitchedOff) throw failed;
+      // It is a QuotaUsage, of the NameNode itself.
+      return fs.getContentSummary(path);
+    }
+  }
+}
