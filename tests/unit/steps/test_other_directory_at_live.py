@@ -193,7 +193,7 @@ def test_impalas_staging_directory_is_not_moved_into_it():
 def test_an_older_directory_that_comes_in_the_gap_is_merged_only_if_nobody_gets_more_rights(rights, is_merged):
     """Who may rename another table's directory may not delete its files; in a directory of their own they could."""
     desk = a_desk()
-    make_theirs(desk, {"part-00000.parquet": 1000})
+    make_theirs(desk, {"part-00000.parquet": 1001})
     live = desk.live("dt=1")
     give_rights(desk, live, mode=0o775)
     give_rights(desk, THEIRS, **rights)
