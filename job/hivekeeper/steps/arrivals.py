@@ -186,7 +186,7 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional
     Each entry costs a call. What is so much, in all units of a run, that it would take hours stays aside: no writer puts it at live's place
     within the gap. So does a directory that is not as open as `target`: it may be another table's, which somebody may rename but not read.
     And so do, if `expected` is given, the files that are left when `target`, which is live, holds these no more; and copies of the unit's
-    files, which somebody who missed them has brought back.
+    files, which somebody who missed them in an outage has brought back.
     """
     asides, is_all = find_asides(run, unit), True
     if not asides:
@@ -221,14 +221,20 @@ def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
 
 
 def _merge_allowed(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
-    # Wherever its exchange is, these have the new files, or the rollback's plan has them.
-    there = run.look([unit], [target, run.paths.unit("ready", unit.number)])
-    had: List[Found] = [*unit.manifest, *unit.expected, *(entry for one in there.values() for entry in one.entries)]
     try:
-        return _merge(run, top, target, still, Older(run, unit), had)
+        return _merge(run, top, target, still, Older(run, unit), _find_had(run, unit, target))
     except NoPermission as error:
         # It must not keep the unit away for that.
         return str(error)
+
+
+def _find_had(run: Run, unit: PlannedUnit, target: str) -> Sequence[Found]:
+    """What copies may have been made of. Nobody makes any within a moment: what has their names and lengths then is a writer's."""
+    if unit.number not in run.were_away:
+        return ()
+    # Wherever its exchange is, these have the new files, or the rollback's plan has them.
+    there = run.look([unit], [target, run.paths.unit("ready", unit.number)])
+    return [*unit.manifest, *unit.expected, *(entry for one in there.values() for entry in one.entries)]
 
 
 def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive], older: Older, had: Sequence[Found]) -> str:
@@ -252,7 +258,7 @@ def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive], old
         run.moved_up.number += len(entries)
         if len(entries) > room or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
-        if are_copies(entries, had):
+        if source is top and are_copies(entries, had):
             return "all its files are copies of those that the unit has or had"
         with run.files.anchored({source.path: source.file_id, target: target_id}):
             open_ones = _leave_out_closed(run.files, source, entries, target)

@@ -6,7 +6,7 @@ Invariant at every instant: the leaving files are complete, in live or where the
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Callable, ContextManager, Iterable, Iterator, Optional, Protocol, Sequence, Tuple
 
@@ -174,7 +174,7 @@ def carry_out(exchange: Exchange) -> UnitResult:
     """Steps 4 to 7. Undo: automatic if somebody wrote in between; later by a rollback."""
     clock = exchange.run.cluster.clock
     why: Optional[Reason] = None
-    begun = False
+    began, begun = 0.0, False
     try:
         with exchange.means.at_place():
             why = exchange.prepare()
@@ -185,10 +185,8 @@ def carry_out(exchange: Exchange) -> UnitResult:
                 return _end_refused(exchange, why)
             began, begun = clock.monotonic_ms(), True
             done = exchange.means.exchange(checked)
-            # Live is never away while files of it are joined.
             why, gap_ms = done.why, clock.monotonic_ms() - began if exchange.unit.join is None else None
-            if gap_ms is not None and gap_ms > LONG_GAP_MS:
-                exchange.run.were_away.add(exchange.unit.number)
+            _note_gap(exchange, began)
             if why and done.aside:
                 return _keep_aside(exchange, done.aside, _why_aside(exchange, done.aside, why))
             return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, began, gap_ms, done.nothing_late)
@@ -197,10 +195,19 @@ def carry_out(exchange: Exchange) -> UnitResult:
             return leave_aside(exchange, other.why)
     except FilesError as error:
         # It is unknown whether the change happened; the location of the files shows it.
-        if begun and exchange.unit.join is None:
-            exchange.run.were_away.add(exchange.unit.number)
-        with _telling_if_denied(exchange) if begun else nullcontext():
+        if not begun:
             return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
+        _note_gap(exchange, began)
+        with _telling_if_denied(exchange):
+            settled = settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
+        _note_gap(exchange, began)
+        return settled
+
+
+def _note_gap(exchange: Exchange, began_ms: float) -> None:
+    """Note a gap that is an outage. Live is never away while files of it are joined."""
+    if exchange.unit.join is None and exchange.run.cluster.clock.monotonic_ms() - began_ms > LONG_GAP_MS:
+        exchange.run.were_away.add(exchange.unit.number)
 
 
 @contextmanager

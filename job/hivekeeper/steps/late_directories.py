@@ -30,10 +30,10 @@ UNITS_AT_ONCE = 100
 
 
 def are_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> bool:
-    """Whether all files of a directory, markers aside, have names and lengths of those that a unit has had: no committer makes copies."""
+    """Whether all in a directory, markers aside, are files with names and lengths that a unit has had: no committer makes copies."""
     files = [entry for entry in inside if entry.is_dir or not is_marker(ManifestFile.of(entry))]
     known = {key_of(file.name, file.length) for file in had}
-    return bool(files) and all(key_of(file.name, file.length) in known for file in files)
+    return bool(files) and all(not file.is_dir and key_of(file.name, file.length) in known for file in files)
 
 
 def find_nested(entries: Tuple[FileInfo, ...]) -> str:
