@@ -327,8 +327,8 @@ def find_objection(run: Run, unit: PlannedUnit, held: str, takes_late: bool) -> 
     # This backup could not go back to live, which was replaced first.
     judged = manifests.judge(unit.manifest, without_empty_staging(run.files, seen.entries))
     if judged.seen is manifests.Seen.LATE:
-        what = f"{judged.late[0].name} came into it late and is not in live: that was overwritten since, or would show it to more users"
-        what = f"{what}, or it may not be moved"
+        why_not = "that was overwritten since, would show it to more users, or it may not be moved"
+        what = f"{judged.late[0].name} came into it late and is not in live: {why_not}"
         return Reason(Code.LATE_IN_BACKUP, what), late
     return (Reason(Code.BACKUP_CHANGED, judged.why.what) if judged.why else None), late
 

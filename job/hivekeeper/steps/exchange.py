@@ -290,7 +290,7 @@ def _with_late(why: Reason, late: Sequence[str]) -> Reason:
 
 
 def _with_unmerged(why: Reason, place: str) -> Reason:
-    came = "what came to its place while it was away, perhaps another table's"
+    came = "what came to its place while it was away, perhaps another table's, or copies of its own files that would double rows"
     return replace(why, what=f"{why.what}; {came}, is in {place}") if place else why
 
 
