@@ -104,7 +104,8 @@ def _is_own(path: str) -> bool:
         return False
     try:
         _require_sole_use(path)
-    except UsageError:
+    except (UsageError, OSError):
+        # Nor one that is named from a directory that has been removed.
         return False
     return True
 

@@ -29,24 +29,24 @@ def refuse_untrusted(files: Files, paths: Sequence[str], trusted: Collection[str
     """Why the first such file is not to be used; None if there is none. What is missing, or not on HDFS, is left to its reader."""
     for path in dict.fromkeys(map(files.qualify, paths)):
         if path.startswith(FILE_SYSTEMS):
-            why = _judge_pattern(files, path, trusted)
+            why = _refuse(files, path, trusted)
             if why is not None:
                 return Reason(Code.UNTRUSTED_FILE, f"{path} is not to be used, as somebody else could change it: {why.what}", why.next)
     return None
 
 
-def _judge_pattern(files: Files, path: str, trusted: Collection[str]) -> Optional[Reason]:
-    """Spark takes a path for a pattern. All that lies in its directory is judged, whether or not the pattern finds it."""
-    top, found = names.before_pattern(path), [path]
-    if top != path:
-        if top != names.parent(path):
-            return Reason(Code.UNTRUSTED_FILE, "it is a pattern for directories, any of which it may find", "name the directory itself")
-        found += [entry.path for entry in files.look([top])[top].entries]
-    return next((why for one in found for why in [_judge(files.way_to(one), files.user_at(one), trusted)] if why is not None), None)
+def _refuse(files: Files, path: str, trusted: Collection[str]) -> Optional[Reason]:
+    """Spark takes a path for a pattern. All files in its directory are judged, whether or not the pattern finds them."""
+    top, user = names.before_pattern(path), files.user_at(path)
+    if top == path:
+        return _judge(files.way_to(path), user, trusted)
+    if top != names.parent(path):
+        return Reason(Code.UNTRUSTED_FILE, "it is a pattern for directories, any of which it may find", "name the directory itself")
+    return _judge([*files.way_to(top), *(entry for entry in files.exposed(top, 1) if not entry.is_dir)], user, trusted)
 
 
 def _judge(way: Sequence[Exposed], user: str, trusted: Collection[str]) -> Optional[Reason]:
-    """`way` ends with the file, or where something is missing."""
+    """`way` ends with the file, or files of one directory, or where something is missing."""
     directories, found = [one for one in way if one.is_dir], [one for one in way if not one.is_dir]
     why = ownership.why_exchangeable(directories, user, trusted)
     if why is not None:

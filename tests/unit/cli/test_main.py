@@ -498,6 +498,16 @@ def test_no_command_goes_on_with_an_archive_that_others_may_change():
         dispatch.run_command(parsed, command_line.load_config(parsed), world.cluster, command_line.read_selection(parsed), lambda _: True)
 
 
+def test_an_error_is_told_in_a_directory_that_is_gone(run, tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    here.rmdir()
+    code, _, err = run("analyze", "--tabel", "d.t", "--properties-out", "out.properties")
+    assert code == 2
+    assert "--tabel" in err
+
+
 @pytest.mark.parametrize("launcher", [[], ["submit-options", "--"], ["receive-driver-output", "none", "none", "none", "1", "--"]])
 @pytest.mark.parametrize("more", [["--table", "d.t"], ["--tabel", "d.t"], []], ids=["right", "wrong usage", "no table"])
 def test_a_file_behind_a_link_that_others_may_exchange_is_neither_removed_nor_replaced_by_an_error(run, tmp_path, launcher, more):

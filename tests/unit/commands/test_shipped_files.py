@@ -86,6 +86,23 @@ def test_what_a_pattern_may_find_is_judged_as_well(files):
     set_attributes(files, ARCHIVE, mode=0o646)
     assert refusal(files, "hdfs:///apps/hivekeeper/*.py") == f"everybody may write to {ARCHIVE} (mode 0646)"
     assert refusal(files, "hdfs:///apps/hivekeeper/h?vekeeper.py") == f"everybody may write to {ARCHIVE} (mode 0646)"
+    set_attributes(files, ARCHIVE, owner="mallory", mode=0o644)
+    assert refusal(files, "hdfs:///apps/hivekeeper/*.py") == f"{ARCHIVE} belongs to mallory"
+    set_attributes(files, DIRECTORY, mode=0o777)
+    assert f"{DIRECTORY} (owner {files.user}, mode 0777)" in refusal(files, "hdfs:///apps/hivekeeper/*.py")
+
+
+def test_a_pattern_finds_no_file_in_a_directory_and_costs_two_calls_however_many_files_there_are(files, monkeypatch):
+    for nth in range(20):
+        files.writer.add(f"{DIRECTORY}/{nth}.jar", "")
+        set_attributes(files, f"{DIRECTORY}/{nth}.jar", owner=files.user, mode=0o644)
+    files.writer.make_directory(f"{DIRECTORY}/old")
+    set_attributes(files, f"{DIRECTORY}/old", owner="mallory")
+    way_to, exposed, asked = files.way_to, files.exposed, []
+    monkeypatch.setattr(files, "way_to", lambda path: asked.append(path) or way_to(path))
+    monkeypatch.setattr(files, "exposed", lambda top, levels: asked.append((top, levels)) or exposed(top, levels))
+    assert refusal(files, f"{DIRECTORY}/*.jar") is None
+    assert asked == [DIRECTORY, (DIRECTORY, 1)]
 
 
 @pytest.mark.parametrize("pattern", ["hdfs:///apps/*/hivekeeper.py", "hdfs:///apps/{hivekeeper/hivekeeper.py,x}"])
