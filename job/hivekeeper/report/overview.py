@@ -76,8 +76,9 @@ def find_all(tables: Iterable[TableOutcome]) -> List[Finding]:
         for units in group_alike(left):
             found.append((units[0].exit, describe_units(table, units)))
         for one in table.backups:
-            if one.trouble:
-                found.append((one.state.exit, f"{name_backup(table, one)}: {describe_problem(one.trouble)}"))
+            if not one.is_done:
+                what = describe_problem(one.trouble) if one.trouble else one.state.meaning
+                found.append((one.state.exit, f"{name_backup(table, one)}: {what}"))
     return found
 
 

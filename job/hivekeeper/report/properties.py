@@ -96,8 +96,9 @@ def _troubles_of(table: TableOutcome) -> Iterator[Tuple[Exit, str, str]]:
             name = f"{table.table}/{unit.name}" if unit.name else table.table
             yield unit.exit, f"{name}: {unit.outcome.text}: {unit.reason}", unit.next
     for one in table.backups:
-        if one.trouble:
-            yield one.state.exit, f"{name_backup(table, one)}: {one.trouble.what}", one.trouble.next
+        if not one.is_done:
+            what, next = (one.trouble.what, one.trouble.next) if one.trouble else (one.state.meaning, "")
+            yield one.state.exit, f"{name_backup(table, one)}: {what}", next
     for run, counts in table.recovered:
         for outcome in counts:
             if outcome.is_astray:

@@ -189,7 +189,8 @@ class BackupOutcome:
         return replace(self, backup=backup, going=tuple(held[effect.key] for effect in self.going))
 
     def without_units(self, most: int) -> BackupOutcome:
-        """With so many of the units that are kept, of which those that could not be discarded come first."""
+        """With so many of the units that are kept, of which those that could not be discarded come first: of these one at least."""
+        most = max(most, 0 if self.is_done else 1)
         return replace(
             self,
             backup=replace(self.backup, effects=()),
@@ -240,11 +241,14 @@ class BackupOutcome:
         return self.why.what if self.why else ""
 
     @property
+    def is_done(self) -> bool:
+        """Whether all went that was to go."""
+        return self.state.exit is Exit.DONE
+
+    @property
     def trouble(self) -> Optional[Reason]:
-        """Why not all went that was to go, by its first unit; None if all did."""
-        if self.state.exit is Exit.DONE:
-            return None
-        return next((why for _, why in self.kept_units if why), self.why)
+        """Why not all went that was to go, by its first unit; None if all did, or if that is unknown: other units' reasons may be rules."""
+        return self.kept_units[0][1] if self.kept_units and not self.is_done else None
 
 
 @dataclass(frozen=True)
@@ -339,7 +343,7 @@ class LeftOut:
 
 
 def _reduce_backups(backups: Sequence[BackupOutcome], most: int) -> Tuple[BackupOutcome, ...]:
-    """With so many units in all of them, those of the gravest backups first."""
+    """With so many units in all of them, those of the gravest backups first; with one at least of each that could not go as a whole."""
     found: Dict[int, BackupOutcome] = {}
     for at in sorted(range(len(backups)), key=lambda at: SEVERITY.index(backups[at].state.exit)):
         found[at] = backups[at].without_units(most)

@@ -162,14 +162,14 @@ class Prover:
         missing, extra = found.only_in_one, 0 if proof.broken else found.only_in_other
         if missing or extra:
             what = f"{missing} rows are only in the backup, {found.only_in_other} only in live"
-            code = proof.broken.code if proof.broken else Code.ROWS_DIFFER
-            said = f"{proof.broken.what}; {what}" if proof.broken else what
-            return Compared(Reason(code, said), base.digest.rows, differences=found)
+            return Compared(_differing(proof, what), base.digest.rows, differences=found)
         unseen = self._find_unseen([*base.groups, *since]) if self._differ_as_stored(proof, measured) else None
         if unseen:
-            return Compared(
-                Reason(Code.ROWS_DIFFER, f"its rows are the same for Spark, but not as they are stored: {unseen}"), base.digest.rows
-            )
+            what = f"its rows are the same for Spark, but not as they are stored: {unseen}"
+            # Digests always differ where live has more rows. That it has cut off the nanoseconds is certain only if it has none.
+            if found.only_in_other and self._find_unseen(newer):
+                what = f"its rows are among those of live for Spark, but {unseen}, so they cannot be compared by rows"
+            return Compared(_differing(proof, what), base.digest.rows)
         note = Reason(Code.SAME_ROWS, f"{proof.broken.what}; its rows are the same") if proof.broken else None
         return Compared(None, base.digest.rows, note)
 
@@ -179,7 +179,7 @@ class Prover:
         return older != measured[_newer(proof)].digest
 
     def _find_unseen(self, groups: Sequence[FooterGroup]) -> Optional[str]:
-        """What Spark does not show of these rows: somebody may have cut off nanoseconds."""
+        """What Spark does not show of these rows: their nanoseconds."""
         hazards = self._rows.hazards(self._format, {str(nth): group for nth, group in enumerate(groups)})
         return next(iter(hazards.values()), None)
 
@@ -193,6 +193,12 @@ def _sides(proof: Proof) -> List[Files]:
 
 def _what(why: Optional[Reason]) -> str:
     return why.what if why else ""
+
+
+def _differing(proof: Proof, what: str) -> Reason:
+    if proof.broken:
+        return Reason(proof.broken.code, f"{proof.broken.what}; {what}")
+    return Reason(Code.ROWS_DIFFER, what)
 
 
 def _newer(proof: Proof) -> Files:

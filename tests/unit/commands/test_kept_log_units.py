@@ -205,6 +205,21 @@ def test_units_that_a_cleanup_could_not_discard_are_kept_before_those_that_a_rul
     assert "… and 8 more kept units of run" in screen.render(CommandResult("cleanup", RUN, 0, 0, False, tables=(short,)))
 
 
+def test_each_backup_that_could_not_go_as_a_whole_keeps_a_unit_that_tells_why():
+    """Else it would tell why it was to go: that it is old enough."""
+    failed, rule = Reason(Code.BACKUP_CHANGED, "old-1 is gone"), Reason(Code.TOO_YOUNG, "y")
+    backup = Backup(RUN, 0, "compact-swap", "d", 0, (), False)
+    trimmed = BackupOutcome(backup, BackupState.TRIMMED, kept_units=(("dt=9", rule),))
+    partly = BackupOutcome(
+        backup, BackupState.PARTLY, Reason(Code.NOT_KEPT, "it is older than 7d"), tuple((f"dt={at}", failed) for at in range(3))
+    )
+    whole = TableOutcome("sales.t", backups=(trimmed, partly, partly, partly, trimmed))
+    short = whole.without_units(2)
+    assert [len(one.kept_units) for one in short.backups] == [0, 2, 1, 1, 0]
+    assert [one.more_kept for one in short.backups] == [1, 1, 2, 2, 1]
+    assert [one.trouble for one in short.backups] == [one.trouble for one in whole.backups] == [None, failed, failed, failed, None]
+
+
 def test_units_of_the_log_that_need_somebody_are_kept_before_newer_ones():
     (whole,) = look(View(), Selection(tables=("sales.t0",)))().tables
     older = whole.log[0]

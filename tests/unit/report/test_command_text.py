@@ -262,6 +262,16 @@ def test_a_command_over_many_tables_names_the_backup_for_which_it_ends_with_6():
     assert f"hivekeeper.error={TABLE}: backup of run {RUN}: partly: old-1 is gone" in properties.render(result).splitlines()
 
 
+@pytest.mark.parametrize("kept", [(), (("dt=1", None), ("dt=2", Reason(Code.TOO_YOUNG, "it is too young")))])
+def test_a_backup_that_could_not_go_for_an_unknown_reason_does_not_tell_why_it_was_to_go_or_what_a_rule_keeps(kept):
+    partly = BackupOutcome(a_backup(), BackupState.PARTLY, Reason(Code.NOT_KEPT, "it is older than 7d"), kept)
+    others = tuple(TableOutcome(f"sales.t{n}") for n in range(MANY))
+    result = CommandResult("compact-swap", LATER, 0, 1.0, False, tables=(TableOutcome(TABLE, backups=(partly,)), *others))
+    said = f"{TABLE}: backup of run {RUN}: partly: {BackupState.PARTLY.meaning}"
+    assert f"  {said}" in screen.render(result).splitlines()
+    assert f"hivekeeper.error={said}" in properties.render(result).splitlines()
+
+
 def test_cleanup_without_backups_says_so():
     assert shown("cleanup") == "sales.events: no backups"
 
