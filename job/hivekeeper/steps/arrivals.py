@@ -209,9 +209,21 @@ def why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str, is_su
         return "it is a file"
     if unit.name and is_sure:
         return ""
+    if _is_copy_of_ours(run, unit, aside):
+        return "it belongs to the user of the runs, and is older than the run: it may be a copy of another table's"
     there = list(filter(None, map(run.files.stat, dict.fromkeys([target, run.paths.unit("retired", unit.number)]))))
     is_known = any(listings.may_have_made(aside, {one.owner for one in there}, one) for one in there)
     return "" if is_known else f"{aside.owner}, who made it, may not be one who writes to the table"
+
+
+def _is_copy_of_ours(run: Run, unit: PlannedUnit, aside: FileInfo) -> bool:
+    """Whether a directory may be one that could not be given away, from a table of whoever has put it here: its owner tells nothing of them.
+    What a writer of the same user makes in the gap is younger than the run.
+    """
+    if aside.owner not in run.users_at(unit.live) or aside.path.startswith("file:"):
+        return False
+    own = run.files.stat(run.paths.top)
+    return own is not None and 0 < aside.file_id < own.file_id
 
 
 def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:

@@ -176,13 +176,18 @@ def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
 
 
 def _knows_live(run: Run, plan: RunPlan) -> bool:
-    """Whether live is empty, or holds a file of the manifest or of the proof, for each unit."""
+    """Whether live is away, is the directory that was planned for, or holds a file of the manifest or of the proof, for each unit: an
+    empty one that nobody knows may be that of another table of the same second.
+    """
     certificates = store.read_certificates(run.cluster, run.paths, plan)
     most = run.most_listed(plan.units)
     with refused_if_too_many(run.table, most):
         seen = look_at(run.files.look, [unit.live for unit in plan.units], most)
     for unit in plan.units:
-        files = listings.data_files(seen[unit.live])
+        there = seen[unit.live]
+        if not there.exists or (unit.directory_id and unit.directory_id == there.file_id):
+            continue
+        files = listings.data_files(there)
         proved = certificates.get(unit.number)
         known = {key_of(file.name, file.length, file.file_id) for file in (*unit.manifest, *unit.expected)}
         # A certificate does not know the ids of its files; their names are unique (Spark puts a UUID into each).
@@ -192,7 +197,7 @@ def _knows_live(run: Run, plan: RunPlan) -> bool:
             known.update(key_of(file.name, file.length) for file in unit.manifest)
             known.update(key_of(one.name, one.length) for one in files if one.name == unit.join.file)
         found = (key for one in files for key in (key_of(one.name, one.length, one.file_id), key_of(one.name, one.length)))
-        if files and known.isdisjoint(found):
+        if known.isdisjoint(found):
             return False
     return True
 
