@@ -234,6 +234,11 @@ def is_narrower(one: Attributes, root: Attributes) -> bool:
     return wanted & ~given != 0
 
 
+def is_closed_to_others(directory: Attributes, users: Collection[str]) -> bool:
+    """Whether only these users may write to a directory. Of an ACL the mode has the mask."""
+    return directory.owner in users and not directory.mode & 0o022
+
+
 def lets_all_pass(one: Attributes) -> bool:
     return one.mode & 0o005 == 0o005 and lets_group_pass(one)
 

@@ -217,8 +217,8 @@ def why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str, is_su
 
 
 def _is_copy_of_ours(run: Run, unit: PlannedUnit, aside: FileInfo) -> bool:
-    """Whether a directory may be one that could not be given away, from a table of whoever has put it here: its owner tells nothing of them.
-    What a writer of the same user makes in the gap is younger than the run.
+    """Whether a directory may be a copy that could not be given away, from a table of whoever has put it here: its owner tells nothing of
+    them. What a writer of the same user makes in the gap is younger than the run.
     """
     if aside.owner not in run.users_at(unit.live) or aside.path.startswith("file:"):
         return False

@@ -303,7 +303,8 @@ def _keep_aside(exchange: Exchange, files: Tuple[ManifestFile, ...], why: Reason
 
 def _why_aside(exchange: Exchange, files: Sequence[ManifestFile], why: Reason) -> Reason:
     place = exchange.run.paths.unit("retired", exchange.unit.number)
-    what = f"{why.what}; {len(files)} files did not go back, because live was replaced or moved before, or it is not clear what they are"
+    because = "live was replaced or moved before, it is not clear what they are, or could be renamed by others"
+    what = f"{why.what}; {len(files)} files did not go back, because {because}"
     return Reason(why.code, f"{what}: they are in {place}", places.ADVICE)
 
 

@@ -18,7 +18,7 @@ from typing import Callable, Dict, Mapping, Sequence, Tuple
 from hivekeeper import names, quoting
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import Block, FileInfo
-from hivekeeper.plan import listings
+from hivekeeper.plan import listings, ownership
 from hivekeeper.plan.joined_parts import Part, find_parts
 from hivekeeper.ports import Files, FilesUnavailable, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
@@ -76,13 +76,30 @@ class PutBack:
             wanted = closed(wanted)
         for why in dress(files, {ready: wanted}, "try").values():
             warn_narrower(self.unit, why)
-        seen, copies = look_whole(self.run, self.unit, self.unit.live), self._find_copies(ready)
+        seen = look_whole(self.run, self.unit, self.unit.live)
         if all(entry.file_id != joined.file_id for entry in seen.entries):
             # It may have left with its directory, and another one have come to its place.
             raise SourceMissing(joined.path)
+        self._hold_back([number for number, part in parts.items() if part.planned is None], seen.file_id)
+        copies = self._find_copies(ready)
         others = [entry.file_id for entry in listings.data_files(seen) if entry.file_id != joined.file_id]
         witness = min(others) if others else copies[min(copies)].file_id if copies else 0
         files.write_new(names.join(ready, names.back(seen.file_id, witness)), "", self.run.record_mode)
+
+    def _hold_back(self, strange: Sequence[int], live_id: int) -> None:
+        """Leave copies of strange files aside that belong to the user of the runs, as they could not be given away, if others may write to
+        live. They have any bytes that somebody likes: renamed by them, one would pass for a record of ours.
+        """
+        files, live, users = self.run.files, self.unit.live, self.run.users_at(self.unit.live)
+        own = files.attributes([live], {live: live_id}).get(live) if strange else None
+        if own is not None and own.directory_id in (0, live_id) and ownership.is_closed_to_others(own, users):
+            return
+        copies = self._find_copies(self._ready)
+        # As those of which the names are not clear.
+        unclear = max([len(self._names), *(number + 1 for number in copies)])
+        for nth, number in enumerate(strange):
+            if number < len(self._names) and copies[number].owner in users:
+                files.rename_exact(copies[number].path, names.join(self._ready, names.copy(unclear + nth)))
 
     def _require_short(self, joined: FileInfo, strange: Sequence[int]) -> None:
         """Raise NeedsInvestigation where the copy would keep other tables waiting for hours: rename is all that it takes to put terabytes
