@@ -83,6 +83,8 @@ _BACKUP_TIME = re.compile(r"_[0-9]{8}_[0-9]{6}\Z")
 # CREATE TABLE … LIKE, in CatalogOpExecutor.createTableLike), or keep it under a new name (ALTER TABLE … RENAME).
 BACKUP_OF = "hivekeeper.backup-of"
 BACKUP_NAME = "hivekeeper.backup-name"
+# One more, a random text: the process that made a table knows it again, and nobody can have made another one with it before.
+BACKUP_TOKEN = "hivekeeper.backup-token"
 # The table property that marks the catalogue's own tables and views.
 CATALOGUE = "hivekeeper.catalogue"
 # Limits of a name and a path, in characters; HDFS accepts 255 bytes (by default) and 8000 characters.

@@ -484,7 +484,8 @@ class Metastore(Protocol):
         The table and all partitions lie at `location`, which must exist, until they are pointed elsewhere: the metastore makes the
         directory of whatever it is given as new. `parameters` override the table's own. external.table.purge and discover.partitions are
         false, a SerDe `path` property that Spark set follows the location. No data is read, moved or created. Raises MetastoreRefused if
-        the name is taken; a partition that has gone meanwhile is left out.
+        the name is taken, or if that of the other table has another one by now, by its owner, creation time and location; a partition that
+        has gone meanwhile is left out.
         """
 
     def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:

@@ -245,6 +245,17 @@ def test_no_backup_table_is_made_of_a_table_that_is_gone(world):
     assert find(world, backup_of(world)) is None
 
 
+@pytest.mark.parametrize(
+    "seen", [{"owner": "mallory"}, {"create_time": 5}, {"location": "/elsewhere"}, {"location": ""}], ids=["owner", "time", "place", "none"]
+)
+def test_no_backup_table_is_made_of_another_table_that_has_the_name_by_now(world, seen):
+    table = world.add_table("events")
+    add_partitions(world, table, ["a"])
+    with pytest.raises(MetastoreRefused, match="another table by now"):
+        make_backup(world, replace(table, **seen), {"dt=a": place(world, 1)})
+    assert find(world, backup_of(world)) is None
+
+
 def test_a_backup_table_that_can_lie_nowhere_is_not_left_behind(world):
     table = world.add_table("events")
     add_partitions(world, table, ["a"])
@@ -263,6 +274,7 @@ def test_comments_and_owner_come_along_to_a_backup_table(real):
     stored = real.stored(table, "")
     stored.setOwner("somebody")
     real.client.alter_table(table.database, table.name, stored)
+    table = find(real, table.full_name)
     add_partitions(real, table, ["a"])
     made = real.stored(find(real, make_backup(real, table, {"dt=a": place(real, 1)})), "")
     comments = [column.getComment() for column in (*made.getSd().getCols(), *made.getPartitionKeys())]

@@ -135,7 +135,8 @@ class HiveMetastore:
         return bool(_ask(self._writer.addPartition, table.database, table.name, json.dumps(record)))
 
     def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
-        source = (table.database, table.name)
+        seen = json.dumps({"owner": table.owner, "create_time": table.create_time, "location": table.location})
+        source = (table.database, table.name, seen)
         _ask(self._backups.make, *_split(name), *source, location, json.dumps(dict(parameters)), json.dumps(list(partitions)))
 
     def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:

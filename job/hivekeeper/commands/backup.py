@@ -66,7 +66,7 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     if not there and observed.units:
         return TableOutcome(table.full_name, units=refused)
     units = tuple(_recorded_unit(UnitNumber(number), judged) for number, judged in enumerate(there, start=1))
-    plan = RunPlan(name, BACKUP, table, units, backup_tables.name_table(table, settings, name), name)
+    plan = RunPlan(name, BACKUP, table, units, backup_tables.name_table(cluster, table, settings, name), name)
 
     def group_reads(group: str) -> bool:
         return all(_is_read_by_group(cluster, some, group) for some in portions(there))

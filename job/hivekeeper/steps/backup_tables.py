@@ -7,9 +7,10 @@ of every later one compares it with the log and corrects it.
 from __future__ import annotations
 
 import logging
+import secrets
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Counter, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Callable, Counter, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
@@ -33,15 +34,19 @@ log = logging.getLogger(__name__)
 MOST_TRIMMED, TRIMMED_OF_TABLE = 10_000, 100
 
 
-def name_table(table: Table, settings: Settings, run: RunId) -> str:
+def name_table(cluster: Cluster, table: Table, settings: Settings, run: RunId) -> str:
     """`sales.__bkp_events_20260101_020304`, in the metastore's spelling, or "" if backup tables are off. In a database for those of all
     databases `bkp.__bkp_sales__events_20260101_020304`: all tables of a command have runs of one time.
+
+    "" also if there is such a table: whoever has guessed the name would have it called ours by the log, and by the plan, which the recovery
+    of a killed run believes.
     """
     if not settings.backup_table:
         return ""
     database = settings.backup_database or table.database
     stem = table.name if database == table.database else f"{table.database}__{table.name}"
-    return f"{database}.{names.backup_name(settings.backup_prefix, stem, run)}".lower()
+    name = f"{database}.{names.backup_name(settings.backup_prefix, stem, run)}".lower()
+    return name if _attempt(table, "make", name, partial(_require_free, cluster, name)) else ""
 
 
 def choose_record(run: Run, plan: RunPlan, settings: Settings) -> RunPlan:
@@ -51,7 +56,7 @@ def choose_record(run: Run, plan: RunPlan, settings: Settings) -> RunPlan:
         known = store.read_plan(run.cluster, run.table, run.control.run(entry.directory))
         if known and describes(known, plan):
             return replace(plan, backup_table=entry.backup_table, record=entry.run)
-    return replace(plan, backup_table=name_table(run.table, settings, plan.run), record=plan.run)
+    return replace(plan, backup_table=name_table(run.cluster, run.table, settings, plan.run), record=plan.run)
 
 
 def describes(known: RunPlan, plan: RunPlan) -> bool:
@@ -78,11 +83,8 @@ def make_table(run: Run, plan: RunPlan) -> str:
     places = {unit.name: unit.live for unit in plan.units if unit.join is None}
     if plan.units and not places:
         return ""
-    # Else the log would call the table of somebody who has guessed the name ours.
-    if not _attempt(run.table, "make", plan.backup_table, partial(_require_free, run.cluster, plan.backup_table)):
-        return ""
     shown, metastore = run.paths.state("backup_table"), run.cluster.metastore
-    marks = names.backup_marks(plan.backup_table, run.table.full_name)
+    marks = {**names.backup_marks(plan.backup_table, run.table.full_name), names.BACKUP_TOKEN: secrets.token_hex(16)}
 
     def create() -> None:
         # A table that a run makes after it was taken over is in no log, and nobody drops it.
@@ -91,19 +93,25 @@ def make_table(run: Run, plan: RunPlan) -> str:
         run.files.guard({shown: run.rights})
         metastore.make_backup_table(run.table, plan.backup_table, shown, marks, list(places))
 
-    is_made = _attempt(run.table, "make", plan.backup_table, create) or _may_be_there(run, plan.backup_table)
+    is_made = _attempt(run.table, "make", plan.backup_table, create) or _may_be_there(run, plan.backup_table, marks)
     if is_made and plan.operation == BACKUP:
         point = partial(metastore.point_backup_table, plan.backup_table, marks, places)
         is_made = _attempt(run.table, "point", plan.backup_table, point) or not drop_table(run, plan.backup_table)
     return plan.backup_table if is_made else ""
 
 
-def _may_be_there(run: Run, name: str) -> bool:
-    """Whether the table may exist after a failed call, whose effect is unknown: a table missing from the log would never be dropped."""
+def _may_be_there(run: Run, name: str, marks: Mapping[str, str]) -> bool:
+    """Whether the table may exist after a failed call, whose effect is unknown: a table missing from the log would never be dropped.
+
+    Who else makes one just then chooses its owner and all but the random one of these marks. Without them, one that cannot be read is none
+    of ours: whoever makes it can have it be too large until it is believed.
+    """
+    database, _, base = name.partition(".")
     try:
-        return _find_ours(run.cluster, run.table, run.control, name) is not None
+        found = run.cluster.metastore.tables(database, [base]).get(base)
     except (MetastoreUnavailable, Refused):
         return True
+    return found is not None and marks.items() <= found.parameters.items()
 
 
 def _require_free(cluster: Cluster, name: str) -> None:

@@ -356,6 +356,9 @@ class FakeMetastore:
     def _make_backup_table(self, table: Table, name: str, place: str, parameters: Mapping[str, str]) -> None:
         self._partitions(table)  # raises unless the table exists
         stored = self.catalog.tables[table.full_name]
+        is_same = (stored.owner, stored.create_time) == (table.owner, table.create_time)
+        if not is_same or not self._lies_at(stored.location, table.location):
+            raise MetastoreRefused(f"{table.full_name} is another table by now")
         database, _, own_name = name.partition(".")
         if database not in self.catalog.databases:
             raise MetastoreRefused(f"{name}: no such database")

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.hive.common.StatsSetupConst;
 import org.apache.hadoop.hive.metastore.TableType;
+import org.apache.hadoop.hive.metastore.api.InvalidOperationException;
 import org.apache.hadoop.hive.metastore.api.NoSuchObjectException;
 import org.apache.hadoop.hive.metastore.api.Partition;
 import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
@@ -34,11 +35,13 @@ public class BackupTables {
   /**
    * The table and the named partitions, all at one location, which exists: the server makes the directory of a new table or partition if it is
    * missing (and removes it again if the request fails), though somebody may be about to rename another one to that place. It lists one whose
-   * file count and size are not given; nothing else.
+   * file count and size are not given; nothing else. `seen` is {owner, create_time, location} of the source.
    */
-  public void make(String database, String name, String ofDatabase, String of, String location, String parameters, String partitions)
+  public void make(
+      String database, String name, String ofDatabase, String of, String seen, String location, String parameters, String partitions)
       throws Exception {
     Table source = connection.client.getTable(ofDatabase, of);
+    requireSame(source, Json.readMap(seen));
     Table made = source.deepCopy();
     made.setDbName(database);
     made.setTableName(name);
@@ -53,6 +56,15 @@ public class BackupTables {
       dropQuietly(database, name);
       throw failed;
     }
+  }
+
+  /** Another table may have got the name by now. Its owner would own what shows the files of the one that was seen. */
+  private void requireSame(Table source, Map<String, Object> seen) throws InvalidOperationException {
+    boolean isSame =
+        MetastoreReader.text(source.getOwner()).equals(seen.get("owner"))
+            && source.getCreateTime() == ((Number) seen.get("create_time")).intValue()
+            && !connection.isElsewhere(source.getSd(), (String) seen.get("location"));
+    if (!isSame) throw new InvalidOperationException(source.getDbName() + "." + source.getTableName() + " is another table by now");
   }
 
   private static Map<String, String> parametersLike(Table source, Map<String, Object> own) {
