@@ -39,9 +39,7 @@ def drop_compacted(columns):
 
 
 def find_records(world):
-    (outcome,) = show_orphans(
-        a_context(world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000", Settings())
-    ).tables
+    (outcome,) = show_orphans(a_context(world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000", Settings())).tables
     assert outcome.code is Exit.DONE, outcome.problem
     return [one for one in outcome.orphans if one.kind is OrphanKind.RECORDS]
 
