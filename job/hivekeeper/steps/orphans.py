@@ -14,10 +14,11 @@ from hivekeeper.errors import HivekeeperError, Refused
 from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import BACKUP_OF, ControlPaths
 from hivekeeper.plan import retention
-from hivekeeper.plan.orphans import Orphan, OrphanKind, explain_backup_table, explain_records
+from hivekeeper.plan.orphans import Orphan, OrphanKind, explain_backup_table, explain_records, ids_of
 from hivekeeper.ports import Cluster, FilesError, MetastoreRefused
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import orphan_mark, store
+from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.steps import ownership, removal
@@ -72,12 +73,13 @@ def find_records(
     inside = [one.home for one in homeless if one.is_inside and one.home not in taken and names.parent(one.home) in listed]
     removed += _removed_inside(cluster, inside)
     there = [control for control in homeless if control.top in seen]
+    worked_in = {home, *_find_worked_in(cluster, {names.parent(one.home) for one in there} - {home}, tables, settings_for)}
     # What a run of this user may have left, which `cleanup --orphans` finishes, comes before what others have called so.
     ours = {cluster.user, *cluster.trusted_owners}
     removed.sort(key=lambda entry: (entry.owner not in ours, entry.path))
     leftovers = chain(
         (_explain_removed(path, database) for path in dict.fromkeys(entry.path for entry in removed)),
-        (_describe(cluster, control, database, tables, settings_for) for control in there),
+        (_describe(cluster, control, database, tables, settings_for, names.parent(control.home) in worked_in) for control in there),
     )
     told = _tell_bounded(leftovers, database, looked)
     read = {orphan.place for orphan in told if not orphan.is_unread}
@@ -255,6 +257,7 @@ def _describe(
     database: str,
     tables: Sequence[Table],
     settings_for: Callable[[str], Settings],
+    is_worked_in: bool,
 ) -> Orphan:
     place = control.home
     trusted = settings_for(f"{names.base(names.parent(place))}.{names.base(place)}").trusted_owners
@@ -267,7 +270,7 @@ def _describe(
         unfinished = find_unfinished(cluster, control, history)
     except (HivekeeperError, FilesError) as error:
         return Orphan(OrphanKind.RECORDS, control.top, "", f"its records were not read: {error}", "look at them by hand", is_read=False)
-    why, then = explain_records(control.top, history.table_id, tables, database, cluster.files.is_foreign)
+    why, then = explain_records(control.top, history.table_id, tables, database, cluster.files.is_foreign, is_worked_in)
     if unfinished:
         why += f". Run {unfinished[0]} was interrupted: rows that readers miss may be there alone"
     backups = [backup for backup in retention.list_backups(history) if backup.effects]
@@ -281,7 +284,36 @@ def _describe(
         files=sum(effect.backup_files for backup in backups for effect in backup.effects),
         size_bytes=sum(backup.total_bytes for backup in backups),
         last_ms=history.runs[-1].timestamp_ms if history.runs else None,
+        may_go=is_worked_in,
     )
+
+
+def _find_worked_in(
+    cluster: Cluster, directories: Collection[str], tables: Iterable[Table], settings_for: Callable[[str], Settings]
+) -> Set[str]:
+    """Those of these directories in which one of these tables has a log that is about it alone. Whoever has a table may point it beside, or
+    at, those of another metastore; but for such a log it needs a directory of its own there.
+    """
+    by_control: Dict[ControlPaths, List[Table]] = {}
+    for table in tables:
+        if names.parent(table.location) in directories and not table.backup_of and not table.unreadable:
+            by_control.setdefault(ControlPaths.of(table.location, table.partitioned), []).append(table)
+    seen = _look_where_allowed(lambda some: cluster.files.look(some, 0), [control.top for control in by_control])
+    worked_in: Set[str] = set()
+    for control, there in by_control.items():
+        directory = names.parent(control.home)
+        if control.top not in seen or directory in worked_in:
+            continue
+        alone = replace(cluster, log_entries={})
+        try:
+            ownership.require_own_records(alone, there[0], control, settings_for(there[0].full_name).trusted_owners)
+            about = ids_of(store.read_history(alone, control))
+        except (HivekeeperError, FilesError) as error:
+            log.warning("table=%s step=find-orphans reason=%r", there[0].log_field, str(error))
+            continue
+        if about in [{table_id(table)} for table in there if table.create_time]:
+            worked_in.add(directory)
+    return worked_in
 
 
 def find_in_table(cluster: Cluster, table: Table, control: ControlPaths) -> Iterator[Orphan]:
