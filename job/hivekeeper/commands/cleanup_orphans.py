@@ -76,7 +76,7 @@ def _clean_up_database(context: Context, census: Census, found: TableOutcome, ou
     leftovers: List[Orphan] = []
     # Records first: with a backup its backup table goes.
     for orphan in sorted(found.orphans or (), key=lambda one: list(OrphanKind).index(one.kind)):
-        act = ACTS.get(orphan.kind) if orphan.is_read else None
+        act = ACTS.get(orphan.kind) if orphan.is_read and orphan.may_go else None
         if act is None:
             leftovers.append(orphan)
             continue

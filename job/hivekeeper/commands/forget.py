@@ -5,6 +5,7 @@ Deletes only records, and backup tables that show nothing.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from functools import partial
 from typing import Collection, List, Optional, Sequence, Tuple
@@ -19,6 +20,7 @@ from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
+from hivekeeper.plan.ownership import judge
 from hivekeeper.plan.retention import Backup
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code
@@ -29,6 +31,8 @@ from hivekeeper.runlog.history import History
 from hivekeeper.steps import backup_tables, finish, identity, ownership, removal, run_directory, table_lock
 from hivekeeper.steps.census import Census
 from hivekeeper.steps.removal import Aside
+
+log = logging.getLogger(__name__)
 
 FORGET = "forget"
 
@@ -42,7 +46,7 @@ def _forget_table(removed: removal.Removed, census: Census, context: Context, ta
     settings = context.settings_for(table.full_name)
     table, control = find_control(context.cluster, table, settings)
     own = control or ControlPaths.of(table.location, table.partitioned)
-    leftovers = removed.of(own)
+    leftovers = [one for one in removed.of(own) if _is_ours(context.cluster, table, one)]
     places = (own.top, own.removed(context.run), *(one.top for one in leftovers))
     cluster = confine(context.cluster, Jail.of_records(table.full_name, *places))
     found: Optional[Forgotten] = None
@@ -57,6 +61,18 @@ def _forget_table(removed: removal.Removed, census: Census, context: Context, ta
         _finish(cluster, census, table, leftovers)
     shown = found or (Forgotten(leftovers[0].top) if leftovers else None)
     return TableOutcome(table.full_name, None if context.dry_run or shown is None else context.run, forgotten=shown)
+
+
+def _is_ours(cluster: Cluster, table: Table, removed: ControlPaths) -> bool:
+    """Whether a killed run may have left this: anybody may give a directory such a name, and must not end the command with it. The lock of
+    the run that set it aside had closed it to all others.
+    """
+    judgement = judge(removed, cluster.files.exposed(removed.top, 0), cluster.trusted_owners)
+    if judgement.why_not or judgement.tighten:
+        why = judgement.why_not.what if judgement.why_not else f"others may write to {removed.top}"
+        log.warning("table=%s step=find-left reason=%r", table.log_field, f"{removed.top} is left alone: {why}")
+        return False
+    return True
 
 
 def _look(cluster: Cluster, census: Census, table: Table, control: ControlPaths) -> Forgotten:

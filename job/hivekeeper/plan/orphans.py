@@ -51,7 +51,8 @@ class OrphanState(Coded):
 @dataclass(frozen=True)
 class Orphan:
     """A leftover: a directory, or a backup table by its name. `table` and `run` are "" if not known; files and bytes are of its backups, by
-    the log; `last_ms` is the time of the last entry. `is_read`: whether its records could be read.
+    the log; `last_ms` is the time of the last entry. `is_read`: whether its records could be read. `may_go`: whether it lies where
+    only tables of this metastore do, so that one that is not there was dropped.
     """
 
     kind: OrphanKind
@@ -66,6 +67,7 @@ class Orphan:
     last_ms: Optional[int] = None
     state: OrphanState = OrphanState.FOUND
     is_read: bool = True
+    may_go: bool = True
 
     @property
     def is_unread(self) -> bool:
@@ -74,11 +76,12 @@ class Orphan:
 
 
 def explain_records(
-    control: str, table_id: str, tables: Iterable[Table], database: str, is_foreign: Callable[[str], bool]
+    control: str, table_id: str, tables: Iterable[Table], database: str, is_foreign: Callable[[str], bool], may_go: bool
 ) -> Tuple[str, str]:
     """Why a control directory belongs to no table, by the last table in its log; and what to do. `tables` are those of the database.
 
-    `is_foreign`: whether nothing can be moved to a location, because its server must not be called, or because it is none.
+    `is_foreign`: whether nothing can be moved to a location, because its server must not be called, or because it is none. `may_go`: as in
+    Orphan.
     """
     name, _, created = table_id.rpartition("@")
     tables = list(tables)
@@ -86,6 +89,11 @@ def explain_records(
         "its old files are readable there as they are; when nobody needs them: "
         f"hivekeeper cleanup --orphans --database {quoting.shell(database)}"
     )
+    if not may_go:
+        discard = (
+            f"no compacted table of {database} lies beside it, so that it may be of a table that only another metastore knows: "
+            "no command discards it; when nobody needs it, remove it by hand"
+        )
     for table in tables:
         if created.isdigit() and int(created) == table.create_time != 0:
             where = f"at {table.location}" if table.location else "without a location"

@@ -14,10 +14,11 @@ from hivekeeper.errors import HivekeeperError, Refused
 from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import BACKUP_OF, ControlPaths
 from hivekeeper.plan import retention
-from hivekeeper.plan.orphans import Orphan, OrphanKind, explain_backup_table, explain_records
+from hivekeeper.plan.orphans import Orphan, OrphanKind, explain_backup_table, explain_records, ids_of
 from hivekeeper.ports import Cluster, FilesError, MetastoreRefused
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import orphan_mark, store
+from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.steps import ownership, removal
@@ -42,7 +43,7 @@ class Looked:
     database, as `cleanup --orphans` discards them only for that of their own table; and how many leftovers it has told and not read.
     """
 
-    directories: Dict[str, Dict[str, ControlPaths]] = field(default_factory=dict)
+    directories: Dict[str, Set[ControlPaths]] = field(default_factory=dict)
     unread: int = 0
 
 
@@ -64,23 +65,28 @@ def find_records(
     killed run had begun to remove. No directory is looked through for two databases.
     """
     found, removed, listed = _look_through(cluster, home, tables, looked)
-    homeless = sorted(found.keys() - _find_at_home(cluster, tables, found))
-    seen = _look_where_allowed(lambda some: cluster.files.look(some, 0), [found[place].top for place in homeless])
-    removed += _removed_inside(cluster, [place for place in homeless if found[place].is_inside and names.parent(place) in listed])
-    there = [place for place in homeless if found[place].top in seen]
+    at_home = _find_at_home(cluster, tables, {control.home for control in found})
+    homeless = sorted((control for control in found if control.top not in at_home), key=lambda control: (control.home, control.top))
+    seen = _look_where_allowed(lambda some: cluster.files.look(some, 0), [control.top for control in homeless])
+    # Not in the directory of a table, which may have many files.
+    taken = {ControlPaths(top).home for top in at_home}
+    inside = [one.home for one in homeless if one.is_inside and one.home not in taken and names.parent(one.home) in listed]
+    removed += _removed_inside(cluster, inside)
+    there = [control for control in homeless if control.top in seen]
+    worked_in = {home, *_find_worked_in(cluster, {names.parent(one.home) for one in there} - {home}, tables, settings_for)}
     # What a run of this user may have left, which `cleanup --orphans` finishes, comes before what others have called so.
     ours = {cluster.user, *cluster.trusted_owners}
     removed.sort(key=lambda entry: (entry.owner not in ours, entry.path))
     leftovers = chain(
         (_explain_removed(path, database) for path in dict.fromkeys(entry.path for entry in removed)),
-        (_describe(cluster, place, found[place], database, tables, settings_for) for place in there),
+        (_describe(cluster, control, database, tables, settings_for, names.parent(control.home) in worked_in) for control in there),
     )
     told = _tell_bounded(leftovers, database, looked)
     read = {orphan.place for orphan in told if not orphan.is_unread}
-    looked.directories.update({directory: {} for directory in listed})
-    for place in there:
-        if found[place].top in read:
-            looked.directories[names.parent(place)][place] = found[place]
+    looked.directories.update({directory: set() for directory in listed})
+    for control in there:
+        if control.top in read:
+            looked.directories[names.parent(control.home)].add(control)
     return sorted(told, key=lambda orphan: orphan.kind is OrphanKind.REMOVED)
 
 
@@ -105,11 +111,11 @@ def _tell_bounded(leftovers: Iterable[Orphan], database: str, looked: Looked) ->
 
 def _look_through(
     cluster: Cluster, home: str, tables: Sequence[Table], looked: Looked
-) -> Tuple[Dict[str, ControlPaths], List[FileInfo], Set[str]]:
+) -> Tuple[Set[ControlPaths], List[FileInfo], Set[str]]:
     """Where control directories may be; those that a killed run had begun to remove; and the directories that were listed. What is listed
     is bounded for all of these together: whoever may create tables chooses how many they are.
     """
-    found: Dict[str, ControlPaths] = {}
+    found: Set[ControlPaths] = set()
     removed: List[FileInfo] = []
     listed: Set[str] = set()
     left = MOST_LISTED
@@ -126,7 +132,7 @@ def _look_through(
             continue
         left -= len(entries)
         listed.add(parent)
-        found.update(_controls_among(parent, [entry for entry in entries if entry.is_dir]))
+        found.update(_controls_among(entry for entry in entries if entry.is_dir))
         removed += _removed_among(cluster, entries)
     return found, removed, listed
 
@@ -144,8 +150,8 @@ def _find_parents(cluster: Cluster, tables: Sequence[Table]) -> Set[str]:
 
 
 def _find_at_home(cluster: Cluster, tables: Sequence[Table], places: Collection[str]) -> Set[str]:
-    """Of the directories that may be a table's, those that a table has whose control directory would be there: not one around or inside
-    it, which anybody may point there, and no backup table.
+    """The control directories of the tables at these places: not of one around or inside a place, which anybody may point there, and of no
+    backup table.
     """
     # The fresh answer has no location of a table that is too large to be read.
     fresh = {table.full_name: table.location for table in tables if table.location}
@@ -155,21 +161,27 @@ def _find_at_home(cluster: Cluster, tables: Sequence[Table], places: Collection[
     for name in sorted(claimed.keys() - {table.full_name for table in tables}):
         database, _, base = name.partition(".")
         by_database.setdefault(database, []).append(base)
-    at_home = _without_backup_tables(tables)
+    kinds = _kinds_of(tables)
     for database, bases in by_database.items():
         for start in range(0, len(bases), TABLES_AT_ONCE):
             some = bases[start : start + TABLES_AT_ONCE]
             try:
                 # Their definitions, as large as others have made them, are not kept.
-                at_home |= _without_backup_tables(cluster.metastore.tables(database, some).values())
+                kinds.update(_kinds_of(cluster.metastore.tables(database, some).values()))
             except MetastoreRefused:
                 # Whoever owns a database may close it. What may be a table's is not left over.
-                at_home |= {f"{database}.{base}" for base in some}
-    return {claimed[name] for name in at_home if name in claimed}
+                kinds.update({f"{database}.{base}": _EITHER for base in some})
+    at = [(claimed[name], is_partitioned) for name, kind in kinds.items() if name in claimed for is_partitioned in kind]
+    return {ControlPaths.of(place, is_partitioned).top for place, is_partitioned in at}
 
 
-def _without_backup_tables(tables: Iterable[Table]) -> Set[str]:
-    return {table.full_name for table in tables if not table.backup_of}
+# Whether a table is partitioned, if that is not known.
+_EITHER = (False, True)
+
+
+def _kinds_of(tables: Iterable[Table]) -> Dict[str, Tuple[bool, ...]]:
+    """Whether each of these is partitioned, which decides where its control directory is; without backup tables."""
+    return {table.full_name: _EITHER if table.unreadable else (table.partitioned,) for table in tables if not table.backup_of}
 
 
 def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[FileInfo]:
@@ -228,28 +240,26 @@ def _list_entries(cluster: Cluster, parent: str, left: int) -> Sequence[FileInfo
     return entries
 
 
-def _controls_among(parent: str, directories: Iterable[FileInfo]) -> Mapping[str, ControlPaths]:
-    """Where control directories may be, by the directory that would be the table's."""
+def _controls_among(directories: Iterable[FileInfo]) -> Iterator[ControlPaths]:
+    """Where control directories may be: two for one place, of tables of both kinds, if somebody has made that beside it."""
     prefix = f"{names.CONTROL}-"
-    found = {}
     for entry in directories:
         if entry.name.startswith(prefix):
-            place = names.join(parent, entry.name[len(prefix) :])
-            found[place] = ControlPaths.of(place, partitioned=False)
+            if entry.name != prefix:
+                yield ControlPaths(entry.path)
         elif not names.is_hidden(entry.name):
-            place = names.join(parent, entry.name)
-            found.setdefault(place, ControlPaths.of(place, partitioned=True))
-    return found
+            yield ControlPaths.of(entry.path, partitioned=True)
 
 
 def _describe(
     cluster: Cluster,
-    place: str,
     control: ControlPaths,
     database: str,
     tables: Sequence[Table],
     settings_for: Callable[[str], Settings],
+    is_worked_in: bool,
 ) -> Orphan:
+    place = control.home
     trusted = settings_for(f"{names.base(names.parent(place))}.{names.base(place)}").trusted_owners
     unknown = Table.without_definition("(no table)", names.base(place), "")
     # Its log is as long as others have made it, and that of the next one is not held with it.
@@ -260,7 +270,7 @@ def _describe(
         unfinished = find_unfinished(cluster, control, history)
     except (HivekeeperError, FilesError) as error:
         return Orphan(OrphanKind.RECORDS, control.top, "", f"its records were not read: {error}", "look at them by hand", is_read=False)
-    why, then = explain_records(control.top, history.table_id, tables, database, cluster.files.is_foreign)
+    why, then = explain_records(control.top, history.table_id, tables, database, cluster.files.is_foreign, is_worked_in)
     if unfinished:
         why += f". Run {unfinished[0]} was interrupted: rows that readers miss may be there alone"
     backups = [backup for backup in retention.list_backups(history) if backup.effects]
@@ -274,7 +284,36 @@ def _describe(
         files=sum(effect.backup_files for backup in backups for effect in backup.effects),
         size_bytes=sum(backup.total_bytes for backup in backups),
         last_ms=history.runs[-1].timestamp_ms if history.runs else None,
+        may_go=is_worked_in,
     )
+
+
+def _find_worked_in(
+    cluster: Cluster, directories: Collection[str], tables: Iterable[Table], settings_for: Callable[[str], Settings]
+) -> Set[str]:
+    """Those of these directories in which one of these tables has a log that is about it alone. Whoever has a table may point it beside, or
+    at, those of another metastore; but for such a log it needs a directory of its own there.
+    """
+    by_control: Dict[ControlPaths, List[Table]] = {}
+    for table in tables:
+        if names.parent(table.location) in directories and not table.backup_of and not table.unreadable:
+            by_control.setdefault(ControlPaths.of(table.location, table.partitioned), []).append(table)
+    seen = _look_where_allowed(lambda some: cluster.files.look(some, 0), [control.top for control in by_control])
+    worked_in: Set[str] = set()
+    for control, there in by_control.items():
+        directory = names.parent(control.home)
+        if control.top not in seen or directory in worked_in:
+            continue
+        alone = replace(cluster, log_entries={})
+        try:
+            ownership.require_own_records(alone, there[0], control, settings_for(there[0].full_name).trusted_owners)
+            about = ids_of(store.read_history(alone, control))
+        except (HivekeeperError, FilesError) as error:
+            log.warning("table=%s step=find-orphans reason=%r", there[0].log_field, str(error))
+            continue
+        if about in [{table_id(table)} for table in there if table.create_time]:
+            worked_in.add(directory)
+    return worked_in
 
 
 def find_in_table(cluster: Cluster, table: Table, control: ControlPaths) -> Iterator[Orphan]:

@@ -502,3 +502,20 @@ def test_a_directory_of_many_tables_is_listed_and_gone_through_once(monkeypatch)
     monkeypatch.setattr(ControlPaths, "of_removed", lambda path: judged.append(path) or of_removed(path))
     forget(a_context(world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000"))
     assert (looked.count(home), len(judged)) == (1, 100)
+
+
+@pytest.mark.parametrize("change", [{"owner": "mallory"}, {"mode": 0o777}])
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_directory_that_others_have_called_like_records_set_aside_does_not_end_it(desk, change, dry_run):
+    """Whoever may write beside a table makes one, or in its root."""
+    beside = desk.control.removed("20260101t000000z-0000")
+    desk.world.files.writer.make_directory(f"{beside}/rows")
+    node = desk.world.files.namespace.directory(beside)
+    node.attributes = replace(node.attributes, **change)
+    top = desk.control.top
+    result = desk.forget(dry_run=dry_run)
+    assert (result.code, result.tables[0].forgotten.place) == (Exit.DONE, top)
+    again = desk.forget()
+    assert again.code is Exit.DONE
+    assert (again.tables[0].forgotten is None) is not dry_run
+    assert desk.world.files.stat(f"{beside}/rows")
