@@ -616,8 +616,8 @@ class Code(Coded):
     OTHER_TABLE = (
         Topic.COMMAND,
         Exit.INVESTIGATE,
-        "the control directory holds the records of another table, which is still there",
-        "find out who moved it, and move it back to that table; or both were renamed: "
+        "the control directory holds the records of another table, which is still there, or may be under another name",
+        "find out who moved it, and move it back to that table; or a table was renamed: "
         "[the table changed meanwhile](runbook.md#the-table-changed-meanwhile)",
     )
     CONTROL_GONE = (

@@ -6,15 +6,27 @@ same second and no table of that name and time is left. Paths in the records are
 
 from __future__ import annotations
 
-from typing import Dict
+from dataclasses import dataclass
+from typing import Dict, Optional
 
+from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import Table
+from hivekeeper.names import ControlPaths
 from hivekeeper.ports import Cluster, require_readable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, known_as
+from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import left_behind
+from hivekeeper.steps.census import Census
+
+
+@dataclass
+class _Everywhere:
+    """The tables of all databases, which a command reads at most once a minute, and only where it must."""
+
+    census: Optional[Census] = None
 
 
 def is_same(cluster: Cluster, table: Table, name: str, create_time: int) -> bool:
@@ -43,6 +55,38 @@ def is_about(cluster: Cluster, table: Table, known: Table) -> bool:
     if known.create_time != table.create_time or known.full_name == table.full_name:
         return known.create_time == table.create_time
     return table.create_time != 0 and is_alike(table, known) and not left_behind.is_another(cluster, table, known.full_name)
+
+
+def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: RunPlan) -> None:
+    """Raise NeedsInvestigation if the unpartitioned table of an interrupted run, whose rows may be away, may be there under another name:
+    then this table was only put at the former place of that one, and the run is not its to end. The records of a partitioned one follow it.
+    """
+    known, everywhere = plan.table, cluster.memory.of(_Everywhere)
+    if known.partitioned or not known.create_time:
+        return
+    everywhere.census = everywhere.census or Census(cluster)
+    for one in everywhere.census.tables():
+        if one.create_time != known.create_time or one.full_name in (table.full_name, known.full_name):
+            continue
+        # The census does not keep columns.
+        found = cluster.metastore.tables(one.database, [one.name]).get(one.name)
+        if found is None or found.create_time != known.create_time or not is_alike(found, known):
+            continue
+        raise NeedsInvestigation(
+            f"{table.full_name}: its control directory holds the interrupted run {plan.run} of {known.full_name}, which may be "
+            f"{one.full_name} now: that was created in the same second, with the same columns",
+            code=Code.OTHER_TABLE,
+            state=f"nothing was touched; rows that readers of {one.full_name} miss may be in {control.top} alone",
+            next=f"if it was renamed: {_bring(cluster, one, control)}; if not: see docs/runbook.md, the table changed meanwhile",
+        )
+
+
+def _bring(cluster: Cluster, one: Table, control: ControlPaths) -> str:
+    """How to give a renamed table its records back."""
+    if not one.location or cluster.files.is_foreign(one.location):
+        return "find out who gave it that location: its server is not configured here"
+    home = ControlPaths.of(one.location, partitioned=False).top
+    return f"hdfs dfs -mv {quoting.hdfs(control.top)} {quoting.hdfs(home)}, then: hivekeeper recover --table {quoting.shell(one.full_name)}"
 
 
 def is_alike(one: Table, other: Table) -> bool:

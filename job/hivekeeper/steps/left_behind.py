@@ -18,14 +18,15 @@ from typing import Any, Collection, Dict, FrozenSet, Iterable, Iterator, List, M
 from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
 from hivekeeper.model import Table
-from hivekeeper.names import ControlPaths
+from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import listings
-from hivekeeper.ports import Cluster, NoPermission
+from hivekeeper.ports import Cluster, Files, NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import orphans, ownership
 from hivekeeper.steps.fitness import MOST_AGE_MS
 from hivekeeper.steps.whereabouts import usable_until
@@ -38,6 +39,12 @@ Placed = Sequence[Tuple[str, str]]
 # By creation time the tables that records are about: the name, and digests of what is known of the columns.
 Recorded = Mapping[int, Sequence[Tuple[str, FrozenSet[bytes]]]]
 
+# Control directories of no table, and those at, in or around whose home another table lies than the one that it is named after.
+Found = Tuple[Sequence[str], Sequence[str]]
+
+# Stands for a table around a home.
+AROUND = ""
+
 
 @dataclass
 class Strays:
@@ -45,12 +52,12 @@ class Strays:
 
     # The tables at their homes, by the directory that they lie in and by whose records are believed; None where there are too many.
     controls: Dict[Tuple[str, FrozenSet[str]], Optional[Mapping[str, Sequence[str]]]] = field(default_factory=dict)
-    # Those of no table: by the names of a database's tables, which are the key's third part.
-    homeless: Dict[Tuple[str, FrozenSet[str], str], Tuple[FrozenSet[str], List[str]]] = field(default_factory=dict)
+    # Those of no table, and those at whose home others lie: by the names of a database's tables, which are the key's third part.
+    orphans: Dict[Tuple[str, FrozenSet[str], str], Tuple[FrozenSet[str], Found]] = field(default_factory=dict)
     # These names, and until when they may be used.
     names: Dict[str, Tuple[float, FrozenSet[str]]] = field(default_factory=dict)
-    # What their records are about, by control directory and by whose records are read.
-    tables: Dict[Tuple[str, FrozenSet[str]], Recorded] = field(default_factory=dict)
+    # What their records are about, by control directory, by whose records are read, and whether only unfinished runs count.
+    tables: Dict[Tuple[str, FrozenSet[str], bool], Recorded] = field(default_factory=dict)
     # The newest `Metastore.table_locations`, and the same in order.
     placed: Optional[Tuple[Mapping[str, str], Placed]] = None
 
@@ -62,24 +69,28 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str],
     `history`: the log at the table's place, None without a control directory. With an entry about this table, all its records are there,
     and nothing is asked. Else it is that of a table which had the name before: then this one is refused only for rows that readers may
     miss. Whoever builds a table anew under another name, and then renames it, needs no old files of it.
+
+    A control directory at whose home another table lies by now counts as that one's, but for unfinished runs of this one: anybody may
+    put a table there, and would hide that this one has lost its rows.
     """
     if table.partitioned or not _follows_its_name(table) or (history is not None and _is_about_same_second(table, history)):
         return
     own = ControlPaths.of(table.location, partitioned=False)
     # Records in a directory of somebody else are not believed.
     believed = frozenset([cluster.files.user_at(table.location), *trusted])
-    homeless = _find_orphans(cluster, table.database, names.parent(table.location), believed)
-    if homeless is None:
+    found = _find_orphans(cluster, table.database, names.parent(table.location), believed)
+    if found is None:
         raise Refused(
             f"{table.full_name}: there are more than {listings.MOST_BESIDE} hidden directories beside its directory",
             code=Code.TOO_MANY_HIDDEN,
             next="find out who makes them, and remove them",
         )
-    forms, owners = _forms_of(table) if homeless else frozenset(), frozenset(trusted)
-    for control in map(ControlPaths, homeless):
+    homeless, taken = found
+    forms, owners = _forms_of(table) if homeless or taken else frozenset(), frozenset(trusted)
+    for control, is_taken in [*((ControlPaths(top), False) for top in homeless), *((ControlPaths(top), True) for top in taken)]:
         is_possible = control != own and table.create_time
-        former = _find_former_name(cluster, table, forms, control, owners) if is_possible else ""
-        if former and (history is None or _may_hide_rows(cluster, table, control)):
+        former = _find_former_name(cluster, table, forms, control, owners, is_taken) if is_possible else ""
+        if former and ((history is None and not is_taken) or _may_hide_rows(cluster, table, control)):
             raise NeedsInvestigation(
                 f"{table.full_name}: it was renamed from {former}, and its records and backups stayed in {control.top}",
                 code=Code.LEFT_BEHIND,
@@ -109,9 +120,9 @@ def _follows_its_name(table: Table) -> bool:
     return table.kind == "MANAGED_TABLE" or table.parameters.get(TRANSLATED, "").lower() == "true"
 
 
-def _find_orphans(cluster: Cluster, database: str, beside: str, believed: FrozenSet[str]) -> Optional[List[str]]:
-    """The control directories of these owners in a directory that belong to no table; None if it holds too many hidden ones to look for
-    them. `database`: in which a table may have been renamed since the places of all tables were read.
+def _find_orphans(cluster: Cluster, database: str, beside: str, believed: FrozenSet[str]) -> Optional[Found]:
+    """The control directories of these owners in a directory that belong to no table, or at whose home another one lies; None if it holds
+    too many hidden ones to look for them. `database`: in which a table may have been renamed since the places of all tables were read.
     """
     known = cluster.memory.of(Strays)
     if (beside, believed) not in known.controls:
@@ -122,11 +133,14 @@ def _find_orphans(cluster: Cluster, database: str, beside: str, believed: Frozen
     # Without such a directory nothing needs to be known of the tables.
     there = _names_there(cluster, database) if controls else frozenset()
     key = beside, believed, database
-    judged_by, found = known.homeless.get(key, (None, []))
+    judged_by, found = known.orphans.get(key, (None, ((), ())))
     if judged_by is not there:
         # Not for each of thousands of tables beside thousands of such directories.
-        found = [control for control, tables in controls.items() if not any(_is_there(table, database, there) for table in tables)]
-        known.homeless[key] = there, found
+        homeless = [control for control, tables in controls.items() if not any(_is_there(table, database, there) for table in tables)]
+        locations = cluster.metastore.table_locations() if controls else {}
+        others = controls.keys() - homeless
+        found = homeless, sorted(control for control in others if not _is_own(control, database, there, locations))
+        known.orphans[key] = there, found
     return found
 
 
@@ -141,8 +155,7 @@ def _list_controls(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> O
     own = [entry for entry in hidden if entry.name.startswith(prefix) and entry.owner in believed]
     placed = _placed_tables(cluster) if own else []
     if any(_is_at(placed, above) for above in names.with_above(beside)):
-        # All names here are taken.
-        return {}
+        return {entry.path: (AROUND,) for entry in own}
     return {entry.path: tuple(_at_or_below(placed, f"{beside}/{entry.name[len(prefix) :]}")) for entry in own}
 
 
@@ -201,17 +214,28 @@ def _is_there(table: str, database: str, there: FrozenSet[str]) -> bool:
     return of != database or name in there
 
 
-def _find_former_name(cluster: Cluster, table: Table, forms: FrozenSet[bytes], control: ControlPaths, trusted: FrozenSet[str]) -> str:
+def _is_own(control: str, database: str, there: FrozenSet[str], locations: Mapping[str, str]) -> bool:
+    """Whether the table lies at a control directory's home that Hive gives this place by its name: most do, and are not asked for more.
+    Where it has the name and the place of one that was renamed, its own commands tell (`identity.refuse_renamed`).
+    """
+    home = ControlPaths(control).home
+    name = names.base(home)
+    return name in there and locations.get(f"{database}.{name}", "").rstrip("/") == home
+
+
+def _find_former_name(
+    cluster: Cluster, table: Table, forms: FrozenSet[bytes], control: ControlPaths, trusted: FrozenSet[str], is_taken: bool
+) -> str:
     """The former name of this table, of these `forms`, if the records of a control directory can be its own, by its creation time and its
     columns; else "". Several tables may have been created in one second: one that is still there under its name is none of this one's
-    former names, wherever it lies by now.
+    former names, wherever it lies by now. `is_taken`: only by runs that are unfinished.
 
     Records are read once in a command: there may be thousands of such directories, or long logs, and thousands of tables beside them, all
     created in one second.
     """
-    directory, read = (control.top, trusted), cluster.memory.of(Strays).tables
+    directory, read = (control.top, trusted, is_taken), cluster.memory.of(Strays).tables
     if directory not in read:
-        read[directory] = _find_tables(cluster, table, control, trusted)
+        read[directory] = _find_tables(cluster, table, control, trusted, is_taken)
     for name, known in read[directory].get(table.create_time, ()):
         if known <= forms and not is_another(cluster, table, name):
             return name
@@ -228,12 +252,17 @@ def _may_hide_rows(cluster: Cluster, table: Table, control: ControlPaths) -> boo
         history = store.read_history(cluster, control)
         unfinished = [control.run(directory) for directory in orphans.find_unfinished(cluster, control, history)]
         plans = [store.read_plan(cluster, table, paths) for paths in unfinished]
-        aside = [paths.state(state) for paths in unfinished for state in ("retired", "recreated")]
-        is_away = any(seen.entries for seen in cluster.files.look(aside, 1 + len(aside)).values())
+        may_miss = may_miss_rows(cluster.files, unfinished, [plan for plan in plans if plan])
     except (HivekeeperError, NoPermission):
         return True
-    joins = any(unit.join for plan in plans if plan for unit in plan.units)
-    return is_away or joins or any(unit.outcome is Outcome.MISPLACED for run in history.runs for unit in run.units)
+    return may_miss or any(unit.outcome is Outcome.MISPLACED for run in history.runs for unit in run.units)
+
+
+def may_miss_rows(files: Files, unfinished: Iterable[RunPaths], plans: Iterable[RunPlan]) -> bool:
+    """Whether these runs had begun to exchange files."""
+    aside = [paths.state(state) for paths in unfinished for state in ("retired", "recreated")]
+    is_away = any(seen.entries for seen in files.look(aside, 1 + len(aside)).values())
+    return is_away or any(unit.join for plan in plans for unit in plan.units)
 
 
 def _created(known: str) -> int:
@@ -249,20 +278,23 @@ def is_another(cluster: Cluster, table: Table, name: str) -> bool:
     return found is not None and found.create_time == table.create_time
 
 
-def _find_tables(cluster: Cluster, table: Table, control: ControlPaths, trusted: FrozenSet[str]) -> Recorded:
+def _find_tables(cluster: Cluster, table: Table, control: ControlPaths, trusted: FrozenSet[str], is_taken: bool) -> Recorded:
     """The tables that the records are about, by creation time: the name, and what is known of the forms. What cannot be read says nothing.
-    `table`: for whom they are read.
+    `table`: for whom they are read. `is_taken`: only those of unfinished runs.
     """
     found: Dict[str, FrozenSet[bytes]] = {}
     # There may be thousands, whose logs are not held together.
     cluster = replace(cluster, log_entries={})
     try:
         ownership.require_own_records(cluster, table, control, trusted)
-        directories = store.find_runs(cluster.files, control)
+        directories = [] if is_taken else store.find_runs(cluster.files, control)
     except (NeedsInvestigation, NoPermission):
         return {}
     with suppress(HivekeeperError, NoPermission):
-        for run in store.read_history(cluster, control).runs:
+        history = store.read_history(cluster, control)
+        if is_taken:
+            directories = orphans.find_unfinished(cluster, control, history)
+        for run in () if is_taken else history.runs:
             logged = frozenset() if run.partition_columns is None else frozenset([_form_of_partitions(run.partition_columns)])
             found[run.table_id] = found.get(run.table_id, frozenset()) | logged
     for directory in directories:

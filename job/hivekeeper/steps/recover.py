@@ -129,6 +129,8 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
             run.files.delete_tree(run.paths.top)
         return None, ()
     if not is_own:
+        if plan.operation in EXCHANGES and left_behind.may_miss_rows(run.files, [run.paths], [plan]):
+            identity.refuse_renamed(run.cluster, run.table, run.control, plan)
         return replace(run, table=plan.table), _settle_of_former(run, plan)
     refuse_foreign_places(run, plan)
     settle = _find_settler(run, plan)
