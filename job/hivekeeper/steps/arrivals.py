@@ -16,7 +16,7 @@ from typing import Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot
-from hivekeeper.plan import file_rights, listings
+from hivekeeper.plan import file_rights, listings, ownership
 from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
@@ -218,12 +218,20 @@ def why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str, is_su
 
 def _is_copy_of_ours(run: Run, unit: PlannedUnit, aside: FileInfo) -> bool:
     """Whether a directory may be a copy that could not be given away, from a table of whoever has put it here: its owner tells nothing of
-    them. What a writer of the same user makes in the gap is younger than the run.
+    them. What a writer of the same user makes in the gap is younger than the run; and where only our user makes names, it is no tenant's.
     """
-    if aside.owner not in run.users_at(unit.live) or aside.path.startswith("file:"):
+    users = run.users_at(unit.live)
+    if aside.owner not in users or aside.path.startswith("file:"):
         return False
     own = run.files.stat(run.paths.top)
-    return own is not None and 0 < aside.file_id < own.file_id
+    if own is None or not 0 < aside.file_id < own.file_id:
+        return False
+    around = names.parent(unit.live)
+    try:
+        known = run.files.attributes([around]).get(around)
+    except NoPermission:
+        return True
+    return known is None or not ownership.is_closed_to_others(known, users)
 
 
 def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
