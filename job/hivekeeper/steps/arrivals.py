@@ -16,7 +16,7 @@ from typing import Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot
-from hivekeeper.plan import file_rights, listings
+from hivekeeper.plan import file_rights, listings, ownership
 from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
@@ -220,7 +220,12 @@ def _is_copy_of_ours(run: Run, unit: PlannedUnit, aside: FileInfo) -> bool:
     """Whether a directory may be a copy that could not be given away, from a table of whoever has put it here: its owner tells nothing of
     them. What a writer of the same user makes in the gap is younger than the run.
     """
-    if aside.owner not in run.users_at(unit.live) or aside.path.startswith("file:"):
+    users = run.users_at(unit.live)
+    if aside.owner not in users or aside.path.startswith("file:"):
+        return False
+    around = run.files.stat(names.parent(unit.live))
+    if around is not None and ownership.is_closed_to_others(around, users):
+        # Nobody else can have put it here. With a staging directory elsewhere, Hive renames what an overwrite wrote to the table's place.
         return False
     own = run.files.stat(run.paths.top)
     return own is not None and 0 < aside.file_id < own.file_id
