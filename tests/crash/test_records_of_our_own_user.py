@@ -68,8 +68,20 @@ def files_with_the_bytes(world: World) -> Mapping[str, str]:
 
 def test_a_copy_of_what_a_tenant_put_there_stays_where_no_tenant_may_rename_it():
     world = build(TENANT, 0o777)
-    replace_a_source(world, HdfsUser(world.files.namespace, TENANT, [TENANT]))
-    result = Desk(world, "sales.drafts", **SETTINGS).compact()
+    user = HdfsUser(world.files.namespace, TENANT, [TENANT])
+    replace_a_source(world, user)
+    taken, replace_source = [], world.files.before_step
+
+    def look_for_copies(what):
+        if "concat" in what and f"{LIVE}/part" in what:
+            replace_source(what)
+            world.files.before_step = look_for_copies
+        taken.extend(path for path, owner in files_with_the_bytes(world).items() if owner == OURS and user.may_take(path))
+
+    world.files.before_step = look_for_copies
+    desk = Desk(world, "sales.drafts", **SETTINGS)
+    result = desk.compact()
+    assert not taken
     assert outcomes(result) == {"dt=1": "misplaced"}
     assert "or could be renamed by others" in result.tables[0].units[0].reason
     ((path, owner),) = files_with_the_bytes(world).items()
@@ -77,6 +89,13 @@ def test_a_copy_of_what_a_tenant_put_there_stays_where_no_tenant_may_rename_it()
     assert owner == OURS
     # What was planned is back, but for the file that was replaced.
     assert len(world.files.contents(LIVE)) == 3
+    assert not user.may_take(path)
+    # Nor does a rollback take it where they may, once they have emptied live.
+    world.files.before_step = None
+    assert all(user.delete(file) for file in world.files.contents(LIVE))
+    world.files.namespace.advance(3_600_000)
+    desk.rollback(desk.runs[0])
+    assert not any(user.may_take(path) for path in files_with_the_bytes(world))
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o700])

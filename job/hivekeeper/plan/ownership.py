@@ -6,7 +6,7 @@ Pure. docs/permissions.md has the rules. If there is an ACL, its entries count: 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names, quoting
 from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard
@@ -173,10 +173,10 @@ def _writable(control: ControlPaths, one: Exposed, others: List[str]) -> Reason:
 
 
 def _tightened(one: Exposed, trusted: Collection[str]) -> Guard:
-    return _without_write(one.mode, one.acl, trusted)
+    return without_write(one.mode, one.acl, trusted)
 
 
-def _without_write(mode: int, acl: Iterable[str], trusted: Collection[str]) -> Guard:
+def without_write(mode: int, acl: Iterable[str], trusted: Collection[str]) -> Guard:
     """Mode and access ACL without write for anyone but the owner and trusted named users."""
     kept = []
     for kind, name, rights in list_access(acl):
@@ -210,7 +210,7 @@ def share(root: Attributes, group_reads: bool, trusted: Collection[str]) -> Guar
     So exactly the users who may read the table reach its old files, which keep their own rights. Records are for the owner, and for the
     group too if it may read the table and everything ever recorded about it (`group_reads`).
     """
-    guard = _without_write(root.mode | 0o700, root.acl, trusted)
+    guard = without_write(root.mode | 0o700, root.acl, trusted)
     acl = tuple(sorted("user::rwx" if entry.startswith("user::") else entry for entry in guard.acl))
     is_open = group_reads and is_read_by_group(root, root.group)
     return replace(guard, mode=guard.mode & 0o777, file_mode=OWNER_AND_GROUP if is_open else OWNER_ONLY, group=root.group, acl=acl)
@@ -234,7 +234,7 @@ def is_narrower(one: Attributes, root: Attributes) -> bool:
     return wanted & ~given != 0
 
 
-def is_closed_to_others(directory: Attributes, users: Collection[str]) -> bool:
+def is_closed_to_others(directory: Union[Attributes, FileInfo], users: Collection[str]) -> bool:
     """Whether only these users may write to a directory. Of an ACL the mode has the mask."""
     return directory.owner in users and not directory.mode & 0o022
 

@@ -218,20 +218,17 @@ def why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str, is_su
 
 def _is_copy_of_ours(run: Run, unit: PlannedUnit, aside: FileInfo) -> bool:
     """Whether a directory may be a copy that could not be given away, from a table of whoever has put it here: its owner tells nothing of
-    them. What a writer of the same user makes in the gap is younger than the run; and where only our user makes names, it is no tenant's.
+    them. What a writer of the same user makes in the gap is younger than the run.
     """
     users = run.users_at(unit.live)
     if aside.owner not in users or aside.path.startswith("file:"):
         return False
-    own = run.files.stat(run.paths.top)
-    if own is None or not 0 < aside.file_id < own.file_id:
+    around = run.files.stat(names.parent(unit.live))
+    if around is not None and ownership.is_closed_to_others(around, users):
+        # Nobody else can have put it here. With a staging directory elsewhere, Hive renames what an overwrite wrote to the table's place.
         return False
-    around = names.parent(unit.live)
-    try:
-        known = run.files.attributes([around]).get(around)
-    except NoPermission:
-        return True
-    return known is None or not ownership.is_closed_to_others(known, users)
+    own = run.files.stat(run.paths.top)
+    return own is not None and 0 < aside.file_id < own.file_id
 
 
 def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:

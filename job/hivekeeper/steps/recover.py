@@ -179,9 +179,9 @@ def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
 
 def _knows_live(run: Run, plan: RunPlan) -> bool:
     """Whether live is away, is the directory that was planned for, or holds a file of the manifest or of the proof, for each unit: an
-    empty one that nobody knows may be that of another table of the same second.
+    empty one that nobody knows may be that of another table of the same second. A partition's that is younger than the run was made again.
     """
-    certificates = store.read_certificates(run.cluster, run.paths, plan)
+    certificates, own = store.read_certificates(run.cluster, run.paths, plan), run.files.stat(run.paths.top)
     most = run.most_listed(plan.units)
     with refused_if_too_many(run.table, most):
         seen = look_at(run.files.look, [unit.live for unit in plan.units], most)
@@ -190,6 +190,8 @@ def _knows_live(run: Run, plan: RunPlan) -> bool:
         if not there.exists or (unit.directory_id and unit.directory_id == there.file_id):
             continue
         files = listings.data_files(there)
+        if unit.name and not files and own is not None and 0 < own.file_id < there.file_id:
+            continue
         proved = certificates.get(unit.number)
         known = {key_of(file.name, file.length, file.file_id) for file in (*unit.manifest, *unit.expected)}
         # A certificate does not know the ids of its files; their names are unique (Spark puts a UUID into each).
