@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hivekeeper.codes import Exit
+from hivekeeper.commands.analyze import analyze
+from hivekeeper.commands.backup import back_up
 from hivekeeper.commands.compact_swap import compact_swap
-from hivekeeper.model import Selection
+from hivekeeper.commands.history import show_history
+from hivekeeper.model import Column, Selection
 from hivekeeper.ports import FilesUnavailable
+from hivekeeper.reasons import Code
 from hivekeeper.report import properties
 from support.builders import a_table
 from support.contexts import a_context
@@ -56,3 +62,22 @@ def test_also_where_a_tenant_has_a_table_by_other_columns_in_the_database(world)
     result = night(world)
     assert {table.table: table.code for table in result.tables}["sales.events"] is Exit.UNUSABLE
     assert retry(result) in (("8", "later"), ("6", "later"))
+
+
+@pytest.mark.parametrize("column", [("dt", "binary"), ("dt", "boolean"), ("when", "string")])
+@pytest.mark.parametrize("command", [compact_swap, analyze, back_up, show_history], ids=lambda one: one.__name__)
+def test_a_table_whose_columns_the_filter_cannot_be_about_is_left_alone_unless_it_is_named(world, command, column):
+    mine = replace(a_table([column[0]], name="mine", location="hdfs://nn/warehouse/sales.db/mine"), partition_columns=(Column(*column),))
+    world.add_table(mine, {f"{column[0]}=1": [MIB] * 3})
+    selected = Selection(databases=("sales",), where="dt = '1'")
+    result = command(a_context(world.cluster, selected, RUN))
+    left = next(table for table in result.tables if table.table == "sales.mine")
+    assert (result.code, left.problem.code) == (Exit.DONE, Code.NO_PARTITIONS)
+    assert f"the partition columns are: {column[0]} ({column[1]})" in left.problem.next
+    named = command(a_context(world.cluster, replace(selected, databases=(), tables=("sales.mine",)), RUN))
+    assert named.code is Exit.USAGE
+
+
+@pytest.mark.parametrize("text", ["dt =", "dt = '1' or", "dt = = '1'", "dt ~ '1'", "dt = x"])
+def test_what_no_table_could_have_is_still_wrong_usage(world, text):
+    assert compact_swap(a_context(world.cluster, Selection(databases=("sales",), where=text), RUN)).code is Exit.USAGE

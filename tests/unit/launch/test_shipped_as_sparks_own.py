@@ -12,3 +12,13 @@ from hivekeeper.launch.shipped_files import list_on_cluster
 def test_sparks_own_archive_and_jars_on_the_cluster_are_judged(name):
     config = layers.load([], {}, {}, [f"spark.extra_conf.{name}=hdfs:///user/mallory/spark.zip"])
     assert list_on_cluster(config) == ("hdfs:///user/mallory/spark.zip",)
+
+
+def test_the_jars_of_the_metastore_are_on_the_cluster_unless_they_say_otherwise():
+    """Spark finds them by `fs.defaultFS`, where a path of its own properties without a scheme is of this machine."""
+    jars = "/apps/hive/*.jar, file:/opt/hive.jar,local:///opt/b.jar,hdfs:///c.jar"
+    assert list_on_cluster(layers.load([], {}, {}, [f"spark.extra_conf.spark.sql.hive.metastore.jars.path={jars}"])) == (
+        "/apps/hive/*.jar",
+        "hdfs:///c.jar",
+    )
+    assert list_on_cluster(layers.load([], {}, {}, ["spark.extra_conf.spark.yarn.jars=/opt/spark/*.jar"])) == ()

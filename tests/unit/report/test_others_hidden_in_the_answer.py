@@ -6,7 +6,7 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.report import screen
+from hivekeeper.report import overview, screen
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
 
@@ -34,3 +34,9 @@ def test_that_a_table_has_to_be_looked_at_is_told_however_many_tables_another_te
     theirs = TableOutcome("sales.zzz", problem=Reason(Code.UNSETTLED, "a partition is away", "", "").about("sales.zzz"))
     result = CommandResult(command, RUN, 0, 1.0, False, False, (*mine, theirs), databases=("sales",))
     assert "a partition is away" in screen.render(result)
+
+
+def test_lines_of_one_table_stay_together_and_the_last_of_those_with_most_are_left_out():
+    found = [(Exit.REFUSED, f"t{at // 15}", f"{at}") for at in range(30)] + [(Exit.REFUSED, "t9", "last")]
+    shown = [*map(str, range(10)), *map(str, range(15, 24)), "last"]
+    assert overview.render_findings(found) == ["", "refused:", *(f"  {one}" for one in shown), "  … and 11 more (all of them with --json)"]
