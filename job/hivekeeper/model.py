@@ -617,6 +617,10 @@ class Selection:
         """Whether tables were named one by one, so that a refusal is an error."""
         return bool(self.tables)
 
+    def names(self, full_name: str) -> bool:
+        """Whether this table was named, be it among others."""
+        return any(name.lower() == full_name.lower() for name in self.tables)
+
     @property
     def names_one(self) -> bool:
         """Whether one table was named, and nothing else."""

@@ -524,7 +524,12 @@ class Code(Coded):
         "`forget`: a backup or record is left, a run was interrupted, or the control directory holds a file that Hivekeeper does not write",
         "what the message says: `cleanup`, `unpin` or `recover`, or move the file away",
     )
-    NO_PARTITIONS = Topic.COMMAND, Exit.REFUSED, "`--where` on a table without partitions", "leave out `--where`"
+    NO_PARTITIONS = (
+        Topic.COMMAND,
+        Exit.REFUSED,
+        "`--where` on a table without partitions, or by columns that it does not have",
+        "leave out `--where`",
+    )
     UNREADABLE_VALUE = (
         Topic.COMMAND,
         Exit.REFUSED,

@@ -50,7 +50,7 @@ def analyze(context: Context, catalogue: Optional[Catalogue] = None) -> CommandR
 
 def analyze_table(known: Known, context: Context, table: Table) -> TableOutcome:
     settings = context.settings_for(table.full_name)
-    wanted = selection.wanted_in(table, context.selection.where)
+    wanted = selection.wanted_in(table, context.selection)
     observed = observe_table(context.cluster, table, settings, wanted, known.units(context.cluster, table))
     if observed.reason is None:
         return TableOutcome(table.full_name, observed=set_apart(context.cluster, observed))

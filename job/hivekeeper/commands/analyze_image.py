@@ -109,7 +109,7 @@ def _define(defined: _Defined, home: str, context: Context, table: Table) -> Tab
         control = ControlPaths.of(table.location, table.partitioned)
         reason = own_place.refuse_overlap(find_touching(context.cluster, table, control, moves_backups=False))
         reason = reason or own_place.refuse_home(table, find_homes(context.cluster))
-        wanted = selection.wanted_in(table, context.selection.where)
+        wanted = selection.wanted_in(table, context.selection)
         every = find_units(context.cluster, table)
     if reason:
         return _refused(context, table, reason)

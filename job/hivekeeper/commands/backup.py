@@ -34,7 +34,7 @@ def back_up(context: Context) -> CommandResult:
 
 def back_up_table(context: Context, table: Table) -> TableOutcome:
     cluster, settings = context.cluster, context.settings_for(table.full_name)
-    wanted = selection.wanted_in(table, context.selection.where)
+    wanted = selection.wanted_in(table, context.selection)
     observed = observe_table(cluster, table, settings, wanted)
     refuse_at_former_places(cluster, observed.table, observed.former_places, settings.trusted_owners)
     if observed.reason:

@@ -50,9 +50,8 @@ NO_ROWS = Reason(Code.NO_ROWS, "its files hold no rows, so there is nothing to w
 def compact_table(context: Context, table: Table) -> TableOutcome:
     """Compact one table. A table with a log is observed once, after recovery; otherwise nothing is created before there is work to do."""
     cluster, settings = context.cluster, context.settings_for(table.full_name)
-    where = context.selection.where
-    unfit = selection.refuse_where(table, where)
-    wanted = selection.wanted_in(table, where) if unfit is None else None
+    unfit = selection.refuse_where(table, context.selection)
+    wanted = selection.wanted_in(table, context.selection) if unfit is None else None
     unfit = eligibility.refuse_table(table) or compaction.refuse_compression(table, settings, cluster.spark_version) or unfit
     if unfit:
         if not context.dry_run:

@@ -51,7 +51,7 @@ def show_history(context: Context, view: View = View()) -> CommandResult:
 def show_table(context: Context, table: Table, view: View) -> TableOutcome:
     cluster, files_of, at = context.cluster, view.files_of, view.at
     table, control = find_records(cluster, table, context.settings_for(table.full_name))
-    wanted = selection.wanted_names_in(table, context.selection.where)
+    wanted = selection.wanted_names_in(table, context.selection)
     history = store.read_history(cluster, control) if control else History()
     name = table.full_name
     left_behind.refuse_left_behind(cluster, table, context.settings_for(name).trusted_owners, history)

@@ -11,7 +11,7 @@ from hivekeeper.commands import per_table, run_keys, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, hold_settled, refuse_left_elsewhere, refuse_where_it_was, require_own_place
 from hivekeeper.errors import Refused
-from hivekeeper.model import Block, Snapshot, Table, Unit
+from hivekeeper.model import Block, Selection, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan.rollback import Surroundings, Undoing, newest_run, plan_undoing, read_stacks
 from hivekeeper.ports import Files, Lock
@@ -76,7 +76,7 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
     """
     cluster = context.cluster
     history = identity.know_history(cluster, table, store.read_history(cluster, control))
-    chosen = _choose_units(history, table, context.selection.where)
+    chosen = _choose_units(history, table, context.selection)
     stacks = read_stacks(history, table_id(table))
     target = undo or newest_run({name: stack for name, stack in stacks.items() if name in chosen})
     if target is None:
@@ -131,9 +131,9 @@ def _find_blocks(files: Files, seen: Mapping[str, Snapshot], holders: Sequence[T
     return found
 
 
-def _choose_units(history: History, table: Table, where: Optional[str]) -> Sequence[str]:
+def _choose_units(history: History, table: Table, selected: Selection) -> Sequence[str]:
     """Names of the units ever changed by a run that --where selects."""
-    wanted = selection.wanted_names_in(table, where)
+    wanted = selection.wanted_names_in(table, selected)
     every = dict.fromkeys(effect.partition for effect in history.effects)
     return [name for name in every if wanted is None or wanted(name)]
 

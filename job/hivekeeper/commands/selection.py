@@ -130,25 +130,36 @@ def _is_excluded(full_name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(full_name if "." in pattern else table, pattern.lower()) for pattern in patterns)
 
 
-def refuse_where(table: Table, text: Optional[str]) -> Optional[Reason]:
-    if text is None or table.partitioned:
+def refuse_where(table: Table, selected: Selection) -> Optional[Reason]:
+    """Why --where cannot be about a table. One that was not named is no reason to say that the command line is wrong: its owner may have
+    chosen its columns. Raises UsageError.
+    """
+    if selected.where is None:
         return None
-    return Reason(Code.NO_PARTITIONS, "it has no partitions for --where to select", "leave out --where for this table")
+    if not table.partitioned:
+        return Reason(Code.NO_PARTITIONS, "it has no partitions for --where to select", "leave out --where for this table")
+    try:
+        partition_filter.parse(selected.where, table.partition_columns)
+    except partition_filter.OtherColumns as error:
+        if selected.names(table.full_name):
+            raise
+        return Reason(Code.NO_PARTITIONS, f"it has no such partitions for --where to select: {error}", error.reason.next)
+    return None
 
 
-def wanted_in(table: Table, text: Optional[str]) -> Optional[Wanted]:
-    """The --where filter for this table. Raises UsageError, and Refused for a table without partitions."""
-    reason = refuse_where(table, text)
+def wanted_in(table: Table, selected: Selection) -> Optional[Wanted]:
+    """The --where filter for this table. Raises UsageError, and Refused for a table that it cannot be about."""
+    reason = refuse_where(table, selected)
     if reason:
         raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, next=reason.next)
-    if text is None:
+    if selected.where is None:
         return None
-    return partition_filter.parse(text, table.partition_columns).matches
+    return partition_filter.parse(selected.where, table.partition_columns).matches
 
 
-def wanted_names_in(table: Table, text: Optional[str]) -> Optional[WantedName]:
+def wanted_names_in(table: Table, selected: Selection) -> Optional[WantedName]:
     """As wanted_in, for the names of partitions in the log. Those of a former table with other partition columns are not wanted."""
-    wanted = wanted_in(table, text)
+    wanted = wanted_in(table, selected)
     columns = [column.name.lower() for column in table.partition_columns]
 
     def wants(name: str) -> bool:

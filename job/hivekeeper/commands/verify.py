@@ -179,7 +179,7 @@ def _is_read(link: Link) -> bool:
 
 def find_subjects(context: Context, table: Table, control: ControlPaths, history: History, against: Optional[RunId]) -> List[Subject]:
     """What to compare: the units of the named run, else each unit's newest run not undone."""
-    wanted = selection.wanted_names_in(table, context.selection.where)
+    wanted = selection.wanted_names_in(table, context.selection)
     if against is None:
         stacks = rollback.read_stacks(history, table_id(table))
         if history.standing and not stacks:

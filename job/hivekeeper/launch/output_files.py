@@ -13,6 +13,7 @@ import stat
 
 from hivekeeper.errors import UsageError
 from hivekeeper.jail import confine_files
+from hivekeeper.launch.trusted_files import name_group_of_others
 from hivekeeper.ports import Files, FilesError, FilesUnavailable
 
 log = logging.getLogger(__name__)
@@ -43,15 +44,21 @@ def require_writable_here(path: str) -> None:
 
 def _why_not_ours(path: str) -> str:
     """Why a file there may be another user's when this run is done, and would be read for this run's; "" if it cannot."""
-    directory = os.stat(os.path.dirname(path) or ".")
+    around = os.path.dirname(path) or "."
+    directory = os.stat(around)
     is_others = os.path.lexists(path) and os.lstat(path).st_uid != os.geteuid()
-    return _why_others_may(directory.st_mode, os.geteuid() in (0, directory.st_uid), is_others)
+    # Without the sticky bit they may do more: `require_sole_use`.
+    group = name_group_of_others(around) if directory.st_mode & stat.S_ISVTX else ""
+    return _why_others_may(directory.st_mode, os.geteuid() in (0, directory.st_uid), is_others, group)
 
 
-def _why_others_may(mode: int, may_replace: bool, is_others: bool) -> str:
-    """The same from the directory's mode, whether this user may replace anything in it, and whether a file of another user is there."""
-    if mode & stat.S_IWOTH:
-        return "everybody may put files into its directory, also under this name while the run is at work"
+def _why_others_may(mode: int, may_replace: bool, is_others: bool, group: str = "") -> str:
+    """The same from the directory's mode, whether this user may replace anything in it, whether a file of another user is there, and which
+    other group may write there.
+    """
+    others = "everybody" if mode & stat.S_IWOTH else group
+    if others:
+        return f"{others} may put files into its directory, also under this name while the run is at work"
     if mode & stat.S_ISVTX and is_others and not may_replace:
         return "it belongs to another user, and in this directory only that one may replace it"
     return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from pathlib import Path
-from typing import Iterator, List, Mapping, Optional, Tuple
+from typing import Iterator, List, Mapping, Optional, Sequence, Tuple
 from urllib.parse import unquote
 
 from hivekeeper.config.layers import Config
@@ -25,35 +25,50 @@ FILE_PROPERTIES = (
     "spark.yarn.dist.jars",
     "spark.yarn.dist.files",
     "spark.yarn.dist.archives",
+    # By which Spark itself comes to the containers.
+    "spark.yarn.archive",
+    "spark.yarn.jars",
 )
+# The classes of Hive. Without a scheme Spark looks for them on the cluster, not on this machine.
+METASTORE_JARS = "spark.sql.hive.metastore.jars.path"
+
+# `local:` is Spark's name for what is on each machine.
+HERE = ("file:", "local:")
 
 
 def require_trusted_shipped(config: Config, environ: Mapping[str, str]) -> None:
     """Raise UsageError if somebody else could change a local file that is shipped: it is, or decides, what runs."""
-    for path in _list_shipped(config):
-        if _is_here(path):
+    for path, is_here in _list_shipped(config):
+        if is_here:
             for found in _expand(_local_path(path)):
                 require_trusted(found, environ)
 
 
 def list_on_cluster(config: Config) -> Tuple[str, ...]:
     """The shipped files that are on the cluster."""
-    return tuple(path for path in _list_shipped(config) if not _is_here(path))
+    return tuple(path for path, is_here in _list_shipped(config) if not is_here)
 
 
-def _list_shipped(config: Config) -> Iterator[str]:
-    """As Spark reads them: separated by commas, with an alias after a #."""
+def _list_shipped(config: Config) -> Iterator[Tuple[str, bool]]:
+    """Each with whether it is on this machine. As Spark reads them: separated by commas, with an alias after a #."""
     spark = config.spark
     listed = [*spark.archives, *spark.extra_files, *spark.py_files, spark.python_env or ""]
     listed += [spark.extra_conf.get(name, "") for name in FILE_PROPERTIES]
-    for path in [*(path.strip() for paths in listed for path in paths.split(",")), spark.archive or ""]:
+    for path in [*_split(listed), spark.archive or ""]:
         if path:
-            yield path.rpartition("#")[0] if "#" in path else path
+            yield path.rpartition("#")[0] if "#" in path else path, _is_here(path)
+    for path in _split([spark.extra_conf.get(METASTORE_JARS, "")]):
+        if path:
+            yield path, path.lower().startswith(HERE)
+
+
+def _split(listed: Sequence[str]) -> List[str]:
+    return [path.strip() for paths in listed for path in paths.split(",")]
 
 
 def _is_here(path: str) -> bool:
-    """Whether a path is local: `local:` is Spark's name for what is on each machine."""
-    return path.lower().startswith(("file:", "local:")) or not output_files.is_remote(path)
+    """Whether a path is local."""
+    return path.lower().startswith(HERE) or not output_files.is_remote(path)
 
 
 def _local_path(path: str) -> str:

@@ -74,7 +74,19 @@ class Trust:
             who = "everyone"
         elif is_last_directory and found.st_mode & stat.S_IWGRP and (has_acl or not self.is_private(found.st_gid, found.st_uid)):
             who = "users of its ACL" if has_acl else f"the group {_group_name(found.st_gid)}"
-        return Danger(f"{who} may exchange files in {path}", f"take that right away, or: chmod +t {shlex.quote(path)}") if who else None
+        # With the sticky bit they could still take a name in the last one, before there is a file.
+        remedy = "take that right away" + ("" if is_last_directory else f", or: chmod +t {shlex.quote(path)}")
+        return Danger(f"{who} may exchange files in {path}", remedy) if who else None
+
+
+def name_group_of_others(directory: str) -> str:
+    """Whom the group of a directory, or its ACL, lets write there besides its owner and this user; "" if nobody."""
+    found = os.stat(directory)
+    has_acl = _has_acl(directory)
+    is_private = any(is_private_group(found.st_gid, uid) for uid in (found.st_uid, os.geteuid()))
+    if not found.st_mode & stat.S_IWGRP or (is_private and not has_acl):
+        return ""
+    return "users of its ACL" if has_acl else f"the group {_group_name(found.st_gid)}"
 
 
 def _how_to_own(found: os.stat_result) -> str:

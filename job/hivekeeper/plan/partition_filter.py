@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple, Type
 
 from hivekeeper.errors import Refused, UsageError
 from hivekeeper.model import Column
@@ -50,8 +50,15 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 
+# The kinds of literals, which a column of one type or another can be compared with.
+LITERALS = ("string", "number", "boolean", "date", "timestamp")
+
 # SQL's three truth values: True, False, and None for unknown.
 Truth = Optional[bool]
+
+
+class OtherColumns(UsageError):
+    """The text is about partition columns of other names or types than these; another table may have them."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +201,7 @@ class Junction(Predicate):
 def parse(text: str, columns: Sequence[Column]) -> Predicate:
     """Read a `--where` text for a table with these partition columns.
 
-    Raises UsageError with the position, what was expected there, and the columns that exist.
+    Raises UsageError with the position, what was expected there, and the columns that exist: OtherColumns, if it is these that do not fit.
     """
     return Parser(text, columns).parse_all()
 
@@ -235,10 +242,10 @@ class Parser:
             at = match.end()
         return [*tokens, Token("end", "", len(text) + 1)]
 
-    def mistake(self, token: Token, expected: str) -> UsageError:
+    def mistake(self, token: Token, expected: str, error: Type[UsageError] = UsageError) -> UsageError:
         found = "the end" if token.kind == "end" else token.text if len(token.text) <= 40 else token.text[:37] + "..."
         known = ", ".join(f"{column.name} ({column.type})" for column in self.columns) or "none, the table is not partitioned"
-        return UsageError(
+        return error(
             f"--where, position {token.position}: expected {expected}, found {found}",
             code=Code.WRONG_FILTER,
             next=f"correct --where; the partition columns are: {known}",
@@ -320,7 +327,7 @@ class Parser:
     def parse_like(self, field: Field) -> Predicate:
         token = self.token
         if not field.kind.name.startswith(TEXT_TYPES):
-            raise self.mistake(token, f"no like here, because {field.name} is {field.kind.name} (use between)")
+            raise self.mistake(token, f"no like here, because {field.name} is {field.kind.name} (use between)", OtherColumns)
         if token.kind != "string":
             raise self.mistake(token, "a pattern in single quotes")
         self.advance()
@@ -333,11 +340,11 @@ class Parser:
         name = token.text[1:-1].replace("``", "`") if token.kind == "quoted" else token.text
         index = self.indexes.get(name.lower())
         if index is None:
-            raise self.mistake(token, "a partition column")
+            raise self.mistake(token, "a partition column", OtherColumns)
         column = self.columns[index]
         kind = find_kind(column.type)
         if kind is None:
-            raise self.mistake(token, f"a column of another type (--where cannot compare {column.type})")
+            raise self.mistake(token, f"a column of another type (--where cannot compare {column.type})", OtherColumns)
         return Field(column.name, index, kind)
 
     def parse_literal(self, field: Field) -> Any:
@@ -351,8 +358,9 @@ class Parser:
                 raise self.mistake(self.token, f"a string after {kind}")
         elif start.is_word("true", "false"):
             kind = "boolean"
+        expected = f"a value like {field.kind.example}, because {field.name} is {field.kind.name}"
         if kind not in field.kind.literals:
-            raise self.mistake(start, f"a value like {field.kind.example}, because {field.name} is {field.kind.name}")
+            raise self.mistake(start, expected, OtherColumns if kind in LITERALS else UsageError)
         token = self.advance()
         text = self.unquote(token) if token.kind == "string" else token.text
         if text in ("", HIVE_NULL):
@@ -360,7 +368,7 @@ class Parser:
         try:
             return read_date_literal(text, field.kind) if kind == "date" else field.kind.read_literal(text)
         except ValueError:
-            raise self.mistake(token, f"a value like {field.kind.example}, because {field.name} is {field.kind.name}") from None
+            raise self.mistake(token, expected, OtherColumns) from None
 
     def unquote(self, token: Token) -> str:
         r"""The text of a string literal: the quote doubled or \', and \\; \% and \_ stay, for like."""

@@ -5,6 +5,7 @@ Pure: values in, lines out; `screen.py` assembles them.
 
 from __future__ import annotations
 
+from heapq import nsmallest
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.codes import Exit
@@ -19,7 +20,7 @@ from hivekeeper.report.command_text import (
     recovered_lines,
     render_answered,
 )
-from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome, count_units
+from hivekeeper.report.results import LOOKED_AT, SEVERITY, CommandResult, TableOutcome, UnitOutcome, count_units
 from hivekeeper.runlog.outcomes import Kind, Outcome
 
 # With more tables than this a paragraph for each is too much to read.
@@ -39,7 +40,8 @@ HEADS: Mapping[Exit, str] = {
     Exit.INVESTIGATE: "stop and investigate",
 }
 
-Finding = Tuple[Exit, str]
+# The exit code that it stands for, its table, and the line for it.
+Finding = Tuple[Exit, str, str]
 
 
 def is_many(result: CommandResult) -> bool:
@@ -66,19 +68,19 @@ def _done_lines(table: TableOutcome, dry_run: bool) -> List[str]:
 
 
 def find_all(tables: Iterable[TableOutcome]) -> List[Finding]:
-    """What may need attention in each table, with the exit code it stands for."""
+    """What may need attention in each table."""
     found: List[Finding] = []
     for table in tables:
         if table.problem is not None:
-            found.append((table.problem.exit, describe_problem(table.problem)))
+            found.append((table.problem.exit, table.table, describe_problem(table.problem)))
         # Skipped units appear only in the totals: there is nothing to do about them.
         left = [unit for unit in table.units if not unit.outcome.is_done and unit.outcome.kind is not Kind.SKIPPED]
         for units in group_alike(left):
-            found.append((units[0].exit, describe_units(table, units)))
+            found.append((units[0].exit, table.table, describe_units(table, units)))
         for one in table.backups:
             if not one.is_done:
                 what = describe_problem(one.trouble) if one.trouble else one.state.meaning
-                found.append((one.state.exit, f"{name_backup(table, one)}: {what}"))
+                found.append((one.state.exit, table.table, f"{name_backup(table, one)}: {what}"))
     return found
 
 
@@ -86,12 +88,24 @@ def render_findings(findings: Sequence[Finding]) -> List[str]:
     """The most severe last, where a reader at a terminal looks first."""
     lines: List[str] = []
     for code in reversed(SEVERITY):
-        of_code = [line for found, line in findings if found is code]
+        of_code = [(table, line) for found, table, line in findings if found is code]
         if of_code:
-            lines += ["", f"{HEADS[code]}:", *(f"  {line}" for line in of_code[:MOST_LISTED])]
-            more = len(of_code) - MOST_LISTED
+            # Where an operator has to look, no table is left out because another tenant has so many.
+            most = max(MOST_LISTED, len({table for table, _ in of_code}) if code in LOOKED_AT else 0)
+            lines += ["", f"{HEADS[code]}:", *(f"  {line}" for line in _take_turns(of_code, most))]
+            more = len(of_code) - most
             lines += [f"  … and {more} more (all of them with --json)"] if more > 0 else []
     return lines
+
+
+def _take_turns(lines: Sequence[Tuple[str, str]], most: int) -> List[str]:
+    """So many of these lines of tables, in their order: one of each table before a second one of any, and so on."""
+    turns: List[int] = []
+    of_table: Dict[str, int] = {}
+    for table, _ in lines:
+        turns.append(of_table.setdefault(table, 0))
+        of_table[table] += 1
+    return [lines[at][1] for at in sorted(nsmallest(most, range(len(lines)), key=turns.__getitem__))]
 
 
 def group_alike(units: Iterable[UnitOutcome]) -> List[List[UnitOutcome]]:

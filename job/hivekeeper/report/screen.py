@@ -329,11 +329,12 @@ def render_check(check: Check) -> str:
 
 def _problems(result: CommandResult) -> List[str]:
     """Problems of named tables in full, as errors; those of tables selected by database, one line each."""
-    problems = [table.problem for table in result.tables if table.problem is not None]
+    found = [(table.table, table.problem) for table in result.tables if table.problem is not None]
+    problems = [problem for _, problem in found]
     if not problems:
         return []
     if len(problems) > overview.MANY:
-        return overview.render_findings([(problem.exit, command_text.describe_problem(problem)) for problem in problems])
+        return overview.render_findings([(problem.exit, table, command_text.describe_problem(problem)) for table, problem in found])
     if result.named:
         return ["", *(render_problem(problem) for problem in problems)]
     return ["", "left alone:", *(f"  {command_text.describe_problem(problem)}" for problem in problems)]

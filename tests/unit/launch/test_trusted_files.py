@@ -108,6 +108,21 @@ def test_a_group_may_not_exchange_files_that_are_written_but_what_it_may_above_i
     assert machine.danger(place, "judge_exchange") is None
 
 
+@pytest.mark.parametrize(("mode", "private_of"), [(0o1770, None), (0o1750, None), (0o1770, "owner"), (0o1770, "me")])
+def test_a_group_may_take_a_name_where_it_may_write_unless_it_is_private(tmp_path, monkeypatch, mode, private_of):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(mode)
+    found = os.stat(shared)
+    monkeypatch.setattr(os, "geteuid", lambda: MALLORY)
+    private = {None: [], "owner": [found.st_uid], "me": [MALLORY]}[private_of]
+    monkeypatch.setattr(trusted_files, "is_private_group", lambda gid, uid: gid == found.st_gid and uid in private)
+    others = trusted_files.name_group_of_others(str(shared))
+    assert others.startswith("the group ") == bool(mode & 0o020 and not private_of)
+    monkeypatch.setattr(trusted_files, "_has_acl", lambda _: True)
+    assert trusted_files.name_group_of_others(str(shared)) == ("users of its ACL" if mode & 0o020 else "")
+
+
 def test_a_file_that_is_written_takes_the_place_of_a_link_and_is_looked_at_where_it_lies(tmp_path):
     theirs = tmp_path / "theirs"
     theirs.mkdir(mode=0o700)
