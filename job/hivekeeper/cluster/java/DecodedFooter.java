@@ -42,6 +42,7 @@ public class DecodedFooter {
   public DecodedFooter(byte[] footer) throws IOException {
     raw = new RawFooter(footer);
     metadata = Util.readFileMetaData(new ByteArrayInputStream(footer));
+    WriterName.requireQuick(metadata.getCreated_by());
     List<ThriftStruct> elements = ThriftStruct.list(raw.fields.body(RawFooter.SCHEMA));
     for (int i = 0; i < elements.size(); i++) leaveOutUnknownType(i, (ThriftStruct) elements.get(i));
     requireOneReading();
