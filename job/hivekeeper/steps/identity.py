@@ -13,7 +13,7 @@ from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
-from hivekeeper.ports import Cluster, require_readable
+from hivekeeper.ports import Cluster, renamed_meanwhile, require_readable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, known_as
@@ -24,7 +24,7 @@ from hivekeeper.steps.census import Census
 
 @dataclass
 class _Everywhere:
-    """The tables of all databases, which a command reads at most once a minute, and only where it must."""
+    """The tables of all databases, which a command reads only where it must: twice, then at most once a minute."""
 
     census: Optional[Census] = None
 
@@ -60,17 +60,23 @@ def is_about(cluster: Cluster, table: Table, known: Table) -> bool:
 def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: RunPlan) -> None:
     """Raise NeedsInvestigation if the unpartitioned table of an interrupted run, whose rows may be away, may be there under another name:
     then this table was only put at the former place of that one, and the run is not its to end. The records of a partitioned one follow it.
+
+    Raises MetastoreUnavailable if it may have been renamed once more since the tables were read.
     """
     known, everywhere = plan.table, cluster.memory.of(_Everywhere)
     if known.partitioned or not known.create_time:
         return
     everywhere.census = everywhere.census or Census(cluster)
-    for one in everywhere.census.tables():
+    gone = ""
+    for one in everywhere.census.tables_twice():
         if one.create_time != known.create_time or one.full_name in (table.full_name, known.full_name):
             continue
         # The census does not keep columns.
         found = cluster.metastore.tables(one.database, [one.name]).get(one.name)
-        if found is None or found.create_time != known.create_time or not is_alike(found, known):
+        if found is None or found.create_time != known.create_time:
+            gone = one.full_name
+            continue
+        if not is_alike(found, known):
             continue
         raise NeedsInvestigation(
             f"{table.full_name}: its control directory holds the interrupted run {plan.run} of {known.full_name}, which may be "
@@ -79,6 +85,9 @@ def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: 
             state=f"nothing was touched; rows that readers of {one.full_name} miss may be in {control.top} alone",
             next=f"if it was renamed: {_bring(cluster, one, control)}; if not: see docs/runbook.md, the table changed meanwhile",
         )
+    if gone:
+        everywhere.census = None
+        raise renamed_meanwhile(gone)
 
 
 def _bring(cluster: Cluster, one: Table, control: ControlPaths) -> str:
