@@ -76,7 +76,8 @@ def _clean_up_database(context: Context, census: Census, found: TableOutcome, ou
     leftovers: List[Orphan] = []
     # Records first: with a backup its backup table goes.
     for orphan in sorted(found.orphans or (), key=lambda one: list(OrphanKind).index(one.kind)):
-        act = ACTS.get(orphan.kind) if orphan.is_read and orphan.may_go else None
+        may_go = orphan.may_go or orphan.kind is OrphanKind.REMOVED
+        act = ACTS.get(orphan.kind) if orphan.is_read and may_go else None
         if act is None:
             leftovers.append(orphan)
             continue
@@ -141,7 +142,7 @@ def _why_not_dropped(context: Context, orphan: Orphan) -> str:
 # ---- a removal that was interrupted
 
 
-def _finish_removal(context: Context, census: Census, _database: str, orphan: Orphan) -> TableOutcome:
+def _finish_removal(context: Context, census: Census, database: str, orphan: Orphan) -> TableOutcome:
     if names.NEW.fullmatch(names.base(orphan.place)):
         return _remove_unborn(context, orphan)
     removed, control = ControlPaths(orphan.place), ControlPaths.of_removed(orphan.place)
@@ -151,6 +152,9 @@ def _finish_removal(context: Context, census: Census, _database: str, orphan: Or
     ownership.require_own_records(cluster, subject, removed, cluster.trusted_owners)
     aside = removal.read_aside(cluster, removed)
     why = _why_of_other(census, control, aside.history)
+    if not why and aside.history and not aside.needed and not orphan.may_go:
+        # Whoever may rename it can give it such a name; but only a run deletes its lock, and with that its removal has begun.
+        why = f"its log is whole, and no compacted table of {database} lies beside it: it may be that of a table of another metastore"
     if why:
         return _outcome(_stays(orphan, why))
     if context.dry_run:

@@ -73,12 +73,14 @@ def find_records(
     inside = [one.home for one in homeless if one.is_inside and one.home not in taken and names.parent(one.home) in listed]
     removed += _removed_inside(cluster, inside)
     there = [control for control in homeless if control.top in seen]
-    worked_in = {home, *_find_worked_in(cluster, {names.parent(one.home) for one in there} - {home}, tables, settings_for)}
     # What a run of this user may have left, which `cleanup --orphans` finishes, comes before what others have called so.
     ours = {cluster.user, *cluster.trusted_owners}
     removed.sort(key=lambda entry: (entry.owner not in ours, entry.path))
+    before = {entry.path: ControlPaths.of_removed(entry.path) for entry in removed}
+    beside = {names.parent(one.home) for one in (*there, *before.values()) if one}
+    worked_in = {home, *_find_worked_in(cluster, beside - {home}, tables, settings_for)}
     leftovers = chain(
-        (_explain_removed(path, database) for path in dict.fromkeys(entry.path for entry in removed)),
+        (_explain_removed(path, database, one is None or names.parent(one.home) in worked_in) for path, one in before.items()),
         (_describe(cluster, control, database, tables, settings_for, names.parent(control.home) in worked_in) for control in there),
     )
     told = _tell_bounded(leftovers, database, looked)
@@ -224,9 +226,10 @@ def _removed_among(cluster: Cluster, entries: Iterable[FileInfo]) -> List[FileIn
     return [entry for entry in entries if removal.of_left(cluster, entry)]
 
 
-def _explain_removed(path: str, database: str) -> Orphan:
+def _explain_removed(path: str, database: str, may_go: bool) -> Orphan:
     why = "a run that made or removed it was interrupted, or is at work"
-    return Orphan(OrphanKind.REMOVED, path, "", why, f"hivekeeper cleanup --orphans --database {quoting.shell(database)}")
+    then = f"hivekeeper cleanup --orphans --database {quoting.shell(database)}"
+    return Orphan(OrphanKind.REMOVED, path, "", why, then, may_go=may_go)
 
 
 def _list_entries(cluster: Cluster, parent: str, left: int) -> Sequence[FileInfo]:

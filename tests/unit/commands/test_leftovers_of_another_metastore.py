@@ -59,3 +59,40 @@ def test_they_go_only_beside_a_log_of_a_table_of_this_metastore_alone(at, goes):
         clean_up_orphans(context)
     assert any("/retired/" in path for path in before)
     assert world.files.contents(leftover) == ({} if goes else before)
+
+
+@pytest.mark.parametrize("columns", [["dt"], []], ids=["partitioned", "flat"])
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_whole_log_that_a_tenant_has_called_like_one_set_aside_stays(columns, is_begun):
+    """Whoever writes to a table of the other metastore may rename what is in its root. The lock is deleted first, by a run alone."""
+    world = World()
+    world.catalog.homes["sales"] = "hdfs://nn/development/sales.db"
+    world.add_table(a_table(columns, location=f"{PLACE}/events", create_time=5), {"dt=1" if columns else "": [1000] * 3})
+    world.add_table(a_table(["dt"], name="other", location="hdfs://nn/development/sales.db/other", create_time=6), {"dt=1": [1000] * 3})
+    desk = Desk(world, backup_table=False)
+    desk.compact()
+    desk.cleanup()
+    aside = desk.control.removed("20260101t000000z-0000")
+    world.files.rename_exact(desk.control.top, aside)
+    if is_begun:
+        world.files.delete_file(f"{aside}/_lock")
+    world.catalog.drop_table(desk.table)
+    world.catalog.add_table(a_table(["dt"], name="mine", location=f"{PLACE}/no-such-directory", create_time=77), [])
+    before = world.files.contents(aside)
+    clean_up_orphans(a_context(world.another_process(), Selection(databases=("sales",)), "20260601t020304z-0000", Settings()))
+    assert before and world.files.contents(aside) == ({} if is_begun else before)
+
+
+def test_one_that_was_given_that_name_with_backups_in_it_comes_back():
+    world = World()
+    world.catalog.homes["sales"] = "hdfs://nn/development/sales.db"
+    world.add_table(a_table(["dt"], location=f"{PLACE}/events", create_time=5), {"dt=1": [1000] * 3})
+    world.add_table(a_table(["dt"], name="mine", location=f"{PLACE}/no-such-directory", create_time=77), {})
+    desk = Desk(world, backup_table=False)
+    desk.compact()
+    control = desk.control
+    before = world.files.contents(control.top)
+    world.files.rename_exact(control.top, control.removed("20260101t000000z-0000"))
+    world.catalog.drop_table(desk.table)
+    clean_up_orphans(a_context(world.another_process(), Selection(databases=("sales",)), "20260601t020304z-0000", Settings()))
+    assert world.files.contents(control.top) == before
