@@ -154,7 +154,7 @@ def _finish_removal(context: Context, census: Census, database: str, orphan: Orp
     why = _why_of_other(census, control, aside.history)
     if not why and aside.history and not aside.needed and not orphan.may_go:
         # Whoever may rename it can give it such a name; but only a run deletes its lock, and with that its removal has begun.
-        why = f"its log is whole, and no compacted table of {database} lies beside it: it may be that of a table of another metastore"
+        why = f"its log is whole, and no table of {database} whose log is about it alone lies beside it: it may be of another metastore's"
     if why:
         return _outcome(_stays(orphan, why))
     if context.dry_run:

@@ -91,7 +91,7 @@ def explain_records(
     )
     if not may_go:
         discard = (
-            f"no compacted table of {database} lies beside it, so that it may be of a table that only another metastore knows: "
+            f"no table of {database} whose log is about it alone lies beside it: it may be of a table that only another metastore knows; "
             "no command discards it; when nobody needs it, remove it by hand"
         )
     for table in tables:
