@@ -361,8 +361,8 @@ class JailedMetastore:
     def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
         return self.inner.locations_below(locations)
 
-    def read_places_again(self, changed: str) -> None:
-        self.inner.read_places_again(changed)
+    def read_places_again(self, gone: str) -> None:
+        self.inner.read_places_again(gone)
 
     def table_locations(self) -> Mapping[str, str]:
         return self.inner.table_locations()

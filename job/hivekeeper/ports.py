@@ -411,10 +411,10 @@ def heavy_partitions(table: Table) -> Refused:
     )
 
 
-def renamed_meanwhile(changed: str) -> MetastoreUnavailable:
+def renamed_meanwhile(gone: str) -> MetastoreUnavailable:
     return MetastoreUnavailable(
-        f"{changed}, which lies or lay in the directory, was made, dropped, renamed or given another location a moment ago, and a table "
-        "may lie there under another name: where all tables are will be asked again a little later"
+        f"{gone}, which lay in the same directory, was dropped or renamed a moment ago, and may lie there under another name: where all "
+        "tables are will be asked again a little later"
     )
 
 
@@ -536,9 +536,9 @@ class Metastore(Protocol):
         MOST_TABLES and MOST_OF_PLACES: no table could be compared with them.
         """
 
-    def read_places_again(self, changed: str) -> None:
-        """Read the places of all tables and databases again: a table of this full name is not there any more, or not where it is in the
-        cache. Raises MetastoreUnavailable if that was done so lately that a command would do little else.
+    def read_places_again(self, gone: str) -> None:
+        """Read the places of all tables and databases again: a table of this full name is in the cache, but not there any more. Raises
+        MetastoreUnavailable if that was done so lately that a command would do little else.
         """
 
     def table_locations(self) -> Mapping[str, str]:

@@ -23,11 +23,11 @@ from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 
 log = logging.getLogger(__name__)
 
-# How long the locations of all tables and databases are cached. Each run reads a table's own location again; if it is another one, all are
-# read again. Only a table or database that came since to a place where the table already was is missed.
+# How long the locations of all tables and databases are cached. Each run reads a table's own location again, so a table that shares a
+# directory is found; only tables and databases created since the cache was filled are missed.
 KEEP_ROOTS_S = 3600.0
-# Once they were read again for a table that is gone or elsewhere, that is not done for so many times as long as it took: a tenant may
-# rename tables all the time.
+# Once they were read again for a table that is gone, that is not done for so many times as long as it took: a tenant may rename tables all
+# the time.
 KEEP_READ_AGAIN = 10
 # How long it is not asked again where the metastore answers, and does not tell them: each of a thousand tables would wait for that.
 KEEP_REFUSAL_S = 60.0
@@ -181,10 +181,10 @@ class HiveMetastore:
         roots = self._read_roots()
         return {location: tuple(sorted(set(roots.touching(path)) - self._dropped)) for location, path in zip(locations, qualified)}
 
-    def read_places_again(self, changed: str) -> None:
+    def read_places_again(self, gone: str) -> None:
         began = time.monotonic()
         if began < self._again_at:
-            raise ports.renamed_meanwhile(changed)
+            raise ports.renamed_meanwhile(gone)
         self._roots = None
         self._read_roots()
         self._again_at = self._read_at + KEEP_READ_AGAIN * (self._read_at - began)

@@ -145,9 +145,9 @@ def _find_unchanged(
     }
 
 
-def find_overlap(cluster: Cluster, table: Table, control: ControlPaths, is_gone: bool = False) -> Optional[Reason]:
+def find_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> Optional[Reason]:
     """Why no directory may be moved in a table (location qualified), not even a backup: another table or database has files there."""
-    overlap = own_place.refuse_overlap(find_touching(cluster, table, control, moves_backups=True, is_gone=is_gone))
+    overlap = own_place.refuse_overlap(find_touching(cluster, table, control, moves_backups=True))
     return overlap or own_place.refuse_home(table, find_homes(cluster))
 
 
@@ -159,8 +159,6 @@ class _Met:
     strangers: Set[str] = field(default_factory=set)
     # The newest `Metastore.database_locations`, and its index.
     homes: Optional[Tuple[Mapping[str, str], own_place.Homes]] = None
-    # The table for which all places were read again last, as it was elsewhere, and its place.
-    read_for: Tuple[str, str] = "", ""
 
 
 def find_homes(cluster: Cluster) -> own_place.Homes:
@@ -171,7 +169,7 @@ def find_homes(cluster: Cluster) -> own_place.Homes:
     return known.homes[1]
 
 
-def find_touching(cluster: Cluster, table: Table, control: ControlPaths, moves_backups: bool, is_gone: bool = False) -> Tuple[Table, ...]:
+def find_touching(cluster: Cluster, table: Table, control: ControlPaths, moves_backups: bool) -> Tuple[Table, ...]:
     """Existing tables of any database on the same directory, above it or below it, or in its control directory; not its own backup tables.
     Some of them, if there are many: whoever points a table at a root would have all definitions of the metastore read.
 
@@ -181,28 +179,12 @@ def find_touching(cluster: Cluster, table: Table, control: ControlPaths, moves_b
 
     Unless the command `moves_backups`, so is one that is not there any more and lay where only backup tables do. As a rule a cleanup of
     another process has dropped it, as each does many. Somebody may have renamed it to keep what it shows, but that stays as it is.
-
-    Before, all places are read again for a table that is elsewhere by now (`_read_again_if_elsewhere`), unless it `is_gone`.
     """
-    if not is_gone:
-        _read_again_if_elsewhere(cluster, table)
     found, gone = _look_for_touching(cluster, table, control, moves_backups)
     while gone and not found:
         cluster.metastore.read_places_again(gone)
         found, gone = _look_for_touching(cluster, table, control, moves_backups)
     return found
-
-
-def _read_again_if_elsewhere(cluster: Cluster, table: Table) -> None:
-    """Read all places again if a table (location qualified) is not where it was when they were read: it was made, renamed or pointed there
-    since, and so may have been any other that lies there by now. Raises MetastoreUnavailable if that was done only a moment ago.
-
-    Once for a place: if somebody moves the table all the time, it is elsewhere in the newer answer, too. But that has others at this place.
-    """
-    known, own = cluster.memory.of(_Met), (table.full_name, table.location)
-    if cluster.metastore.table_locations().get(table.full_name) != table.location and known.read_for != own:
-        cluster.metastore.read_places_again(table.full_name)
-        known.read_for = own
 
 
 def _look_for_touching(cluster: Cluster, table: Table, control: ControlPaths, moves_backups: bool) -> Tuple[Tuple[Table, ...], str]:

@@ -234,11 +234,11 @@ class FakeMetastore:
         known = {name: root for name, root in roots.items() if name not in self._dropped}
         return {location: tuple(sorted(name for name, root in known.items() if self._touches(root, location))) for location in locations}
 
-    def read_places_again(self, changed: str) -> None:
+    def read_places_again(self, gone: str) -> None:
         self._read("read_places_again")
         now_ms = self._files.namespace.now()
         if now_ms < self._again_ms:
-            raise ports.renamed_meanwhile(changed)
+            raise ports.renamed_meanwhile(gone)
         self._roots, self._again_ms = None, now_ms + self.keeps_read_again_ms
         self._read_roots()
 

@@ -10,7 +10,6 @@ import pytest
 from hivekeeper.codes import Exit
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.model import Selection
-from hivekeeper.reasons import Code
 from support.builders import a_partition, a_table
 from support.contexts import a_context
 from support.desk import Desk
@@ -85,8 +84,6 @@ def test_the_records_of_one_that_was_renamed_do_not_become_those_of_the_other():
     world.files.before_step = lambda _step: None
     # Somebody has found it, and set the location back.
     world.catalog.put_table(replace(world.table("sales.mine"), location="hdfs://nn/warehouse/sales/mine"))
-    # Another process begins.
-    world.metastore.forget()
     rescue = Desk(world, "sales.rescue", backup_table=False)
     rescue.runs = list(orders.runs)
     result = rescue.history().tables[0]
@@ -125,72 +122,3 @@ def test_an_interrupted_run_of_one_that_was_renamed_is_not_ended_by_the_other():
     rescue.runs = list(orders.runs)
     code = rescue.recover().code
     assert (code, world.rows_of("sales.rescue")) == (Exit.DONE, before)
-
-
-def alter_meanwhile(world, alter):
-    """Call `alter` with the first change of sizes in the metastore, and let definitions be read again after it."""
-    acted = []
-
-    def act(step):
-        if step.startswith("metastore.update_sizes") and not acted:
-            acted.append(True)
-            alter()
-            # Longer than a definition counts.
-            world.clock.elapsed_ms += 60_000
-
-    world.files.before_step = act
-
-
-def move_tables(world, *full_names):
-    """ALTER TABLE … SET LOCATION, to places where nobody else is; the files are there."""
-    for name in full_names:
-        new = f"{world.table(name).location}_new"
-        world.files.namespace.rename(world.table(name).location, new)
-        world.catalog.put_table(replace(world.table(name), location=new))
-
-
-@pytest.fixture
-def three():
-    world = World()
-    for number, name in enumerate(("first", "second", "third")):
-        world.add_table(a_table(name=name, create_time=number + 1), {"": [1000] * 3})
-    return world
-
-
-def compact_all(world):
-    result = compact_swap(a_context(world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000"))
-    return {table.table: table.problem and table.problem.code for table in result.tables}
-
-
-def count_readings(world, monkeypatch):
-    """The names of tables for which all places are asked for again."""
-    asked, ask = [], world.metastore.read_places_again
-    monkeypatch.setattr(world.metastore, "read_places_again", lambda name: (asked.append(name), ask(name)))
-    return asked
-
-
-def test_a_table_that_was_moved_to_a_place_of_its_own_is_compacted(three, monkeypatch):
-    asked = count_readings(three, monkeypatch)
-    alter_meanwhile(three, lambda: move_tables(three, "sales.second", "sales.third"))
-    assert compact_all(three) == dict.fromkeys(("sales.first", "sales.second", "sales.third"))
-    assert asked == ["sales.second"]
-
-
-def test_tables_that_are_moved_again_and_again_wait_and_let_nothing_be_read_all_the_time(three):
-    """Which would cost other tables their turn."""
-    three.metastore.keeps_read_again_ms = 10**9
-    three.metastore.read_places_again("sales.first")
-    alter_meanwhile(three, lambda: move_tables(three, "sales.second"))
-    assert compact_all(three) == {"sales.first": None, "sales.second": Code.METASTORE_UNUSABLE, "sales.third": None}
-
-
-def test_a_table_that_is_elsewhere_in_the_newer_answer_too_is_compacted(three, monkeypatch):
-    """Somebody moves it all the time. All that could lie where its definition had it is known. It is asked twice, first at recovery."""
-    second = Desk(three, "sales.second", backup_table=False)
-    second.kill_before(["rename_exact", "/ready/u00001 "], second.compact)
-    asked, known = count_readings(three, monkeypatch), three.metastore.table_locations()
-    three.metastore.keeps_read_again_ms = 10**9
-    moved = {**known, "sales.second": "hdfs://nn/warehouse/sales/elsewhere"}
-    monkeypatch.setattr(three.metastore, "table_locations", lambda: moved)
-    assert second.compact().code is Exit.DONE
-    assert asked == ["sales.second"]
