@@ -18,8 +18,11 @@ from support.world import World
 
 THEIRS = "hdfs://nn/warehouse/sales/buckets"
 
+# docs/SECURITY.md, "The locations of other tables are an hour old at most".
+OPEN = pytest.mark.xfail(strict=True, reason="known, and not prevented yet: where all tables are is an hour old at most")
 
-@pytest.mark.parametrize("when", ["before", "meanwhile"])
+
+@pytest.mark.parametrize("when", ["before", pytest.param("meanwhile", marks=OPEN)])
 def test_its_files_are_left_as_they_are(when):
     """A table in buckets is wrong once they are merged."""
     world = World()
@@ -54,6 +57,7 @@ def test_its_files_are_left_as_they_are(when):
     assert world.files.contents(THEIRS) == before
 
 
+@OPEN
 def test_the_records_of_one_that_was_renamed_do_not_become_those_of_the_other():
     """Hive moves the directory of a managed table, with all records in it."""
     world = World()
@@ -91,6 +95,7 @@ def test_the_records_of_one_that_was_renamed_do_not_become_those_of_the_other():
     assert (result.problem, rescue.rollback().code) == (None, Exit.DONE)
 
 
+@OPEN
 def test_an_interrupted_run_of_one_that_was_renamed_is_not_ended_by_the_other():
     """It would count as that of a table that was dropped: its rows stay aside, and no later command brings them back."""
     world = World()
