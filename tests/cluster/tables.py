@@ -50,7 +50,7 @@ class SmallTable:
         self.appends, self.process = 0, Process()
         self._location = another_cluster().files.qualify(self.root)
         by, with_properties = "PARTITIONED BY (dt STRING)" if days else "", f"TBLPROPERTIES ({properties})" if properties else ""
-        spark.sql(f"CREATE EXTERNAL TABLE {self.name} (id BIGINT) {by} STORED AS PARQUET LOCATION '{self.root}' {with_properties}")
+        spark.sql(f"CREATE EXTERNAL TABLE {self.name} (id BIGINT) {by} STORED AS PARQUET LOCATION '{self._location}' {with_properties}")
         if days:
             spark.sql(f"ALTER TABLE {self.name} ADD " + " ".join(f"PARTITION (dt='{day}')" for day in days))
         self.append()

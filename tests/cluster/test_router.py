@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any, Iterator, List, Tuple
 
 import pytest
@@ -33,6 +34,13 @@ class NameServer:
     def __init__(self, gateway: Any, uri: str) -> None:
         self._jvm, self.uri = gateway.jvm, uri
         self.fs = gateway.jvm.org.apache.hadoop.fs.FileSystem.get(gateway.jvm.java.net.URI(uri), gateway.hadoop_conf)
+
+    def wait_for(self, text: str) -> None:
+        """A router that answers may not have read its mounts yet."""
+        until = time.monotonic() + 120
+        while not self.fs.exists(self.path(text)):
+            assert time.monotonic() < until, f"there is no {text}"
+            time.sleep(0.2)
 
     def path(self, text: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(text)
@@ -89,7 +97,9 @@ def routed(layout: Layout, gateway: Any) -> Iterator[Routed]:
     running, conf = start_router(layout), another_driver().hadoop_conf
     try:
         conf.set("fs.defaultFS", running.uri)
-        yield Routed(gateway, layout, running)
+        found = Routed(gateway, layout, running)
+        found.by.wait_for(IN_MOUNTED)
+        yield found
     finally:
         conf.set("fs.defaultFS", layout.namenode)
         stop_router(layout.run)
