@@ -7,15 +7,11 @@ table, and make names beside others, which they may not rename (the sticky bit).
 
 from __future__ import annotations
 
-from typing import Mapping
-
 import pytest
 
-from hivekeeper.model import Attributes
-from hivekeeper.ports import NoPermission
 from support.builders import a_table
 from support.desk import Desk
-from support.hdfs_user import STICKY, HdfsUser, own, own_tree
+from support.hdfs_user import STICKY, HdfsUser, own, own_tree, take_no_superuser
 from support.world import World
 
 HOME = "hdfs://nn/warehouse/sales"
@@ -30,14 +26,7 @@ def build() -> World:
     own_tree(world.files.namespace, f"{HOME}/events", TENANT, TENANT, 0o755)
     own_tree(world.files.namespace, f"{HOME}/orders", OTHER, OTHER, 0o755)
     own(world.files.namespace.directory(HOME), OURS, OURS, 0o777 | STICKY)
-    dress = world.files.dress
-
-    def dress_own(wanted: Mapping[str, Attributes]) -> None:
-        if any({one.owner, one.file_owner} - {"", None, OURS} for one in wanted.values()):
-            raise NoPermission("only a superuser may change the owner")
-        dress(wanted)
-
-    world.files.dress = dress_own  # type: ignore[method-assign]
+    take_no_superuser(world.files)
     return world
 
 

@@ -11,12 +11,10 @@ from typing import Mapping
 import pytest
 
 from hivekeeper import names
-from hivekeeper.model import Attributes
-from hivekeeper.ports import NoPermission
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.fakes.rows import DataFile
-from support.hdfs_user import HdfsUser, own, own_tree
+from support.hdfs_user import HdfsUser, own, own_tree, take_no_superuser
 from support.world import World
 
 HOME = "hdfs://nn/warehouse/sales"
@@ -34,14 +32,7 @@ def build(owner: str, mode: int) -> World:
     for _, node in space.walk(f"{HOME}/drafts"):
         if not node.is_dir:
             own(node, owner, owner, 0o644)
-    dress = world.files.dress
-
-    def dress_own(wanted: Mapping[str, Attributes]) -> None:
-        if any({one.owner, one.file_owner} - {"", None, OURS} for one in wanted.values()):
-            raise NoPermission("only a superuser may change the owner")
-        dress(wanted)
-
-    world.files.dress = dress_own  # type: ignore[method-assign]
+    take_no_superuser(world.files)
     return world
 
 

@@ -8,10 +8,12 @@ all directories in it that are not empty. ACLs are left out: no test gives this 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Iterator, Optional, Sequence, Tuple
+from typing import Any, Iterator, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
+from hivekeeper.model import Attributes
 from hivekeeper.ports import FilesError, NoPermission, SourceMissing
+from support.fakes.files import FakeFiles
 from support.fakes.namespace import Namespace, Node, parts
 
 READ, WRITE, PASS = 4, 2, 1
@@ -153,3 +155,15 @@ def own_tree(space: Namespace, top: str, owner: str, group: str, mode: int) -> N
         if node is None:
             raise NoPermission(top)
         own(node, owner, group, mode)
+
+
+def take_no_superuser(files: FakeFiles) -> None:
+    """Let the user of the runs give nothing away: on HDFS only a superuser may change an owner."""
+    dress = files.dress
+
+    def dress_own(wanted: Mapping[str, Attributes]) -> None:
+        if any({one.owner, one.file_owner} - {"", None, files.user} for one in wanted.values()):
+            raise NoPermission("only a superuser may change the owner")
+        dress(wanted)
+
+    files.dress = dress_own  # type: ignore[method-assign]
