@@ -364,6 +364,9 @@ class JailedMetastore:
     def read_places_again(self, gone: str) -> None:
         self.inner.read_places_again(gone)
 
+    def read_newer_places(self, elsewhere: str) -> None:
+        self.inner.read_newer_places(elsewhere)
+
     def table_locations(self) -> Mapping[str, str]:
         return self.inner.table_locations()
 

@@ -411,10 +411,10 @@ def heavy_partitions(table: Table) -> Refused:
     )
 
 
-def renamed_meanwhile(gone: str) -> MetastoreUnavailable:
+def renamed_meanwhile(changed: str) -> MetastoreUnavailable:
     return MetastoreUnavailable(
-        f"{gone}, which lay in the same directory, was dropped or renamed a moment ago, and may lie there under another name: where all "
-        "tables are will be asked again a little later"
+        f"{changed}, which lies or lay in that directory, was made, dropped, renamed or given another location a moment ago, and a table "
+        "may lie there under another name: where all tables are will be asked again a little later"
     )
 
 
@@ -539,6 +539,12 @@ class Metastore(Protocol):
     def read_places_again(self, gone: str) -> None:
         """Read the places of all tables and databases again: a table of this full name is in the cache, but not there any more. Raises
         MetastoreUnavailable if that was done so lately that a command would do little else.
+        """
+
+    def read_newer_places(self, elsewhere: str) -> None:
+        """Read the places again: a table of this full name is elsewhere than in the cache, or not in it, so another one may be there, too,
+        that came since. Where all were read again lately, only those of this table and of names that are new. Raises MetastoreUnavailable
+        if that has taken so long since that a command would do little else.
         """
 
     def table_locations(self) -> Mapping[str, str]:

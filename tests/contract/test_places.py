@@ -235,6 +235,72 @@ def test_places_are_not_read_again_all_the_time(world, monkeypatch):
     assert world.metastore.locations_below([table.location])[table.location] == (table.full_name,)
 
 
+@pytest.fixture
+def just_read(world, monkeypatch):
+    """All places were read again a moment ago, and may not be for a long time."""
+    monkeypatch.setattr(metastore_module, "KEEP_READ_AGAIN", 10**6)
+    monkeypatch.setattr(world.metastore, "keeps_read_again_ms", 10**6, raising=False)
+    world.metastore.read_places_again("")
+    return world
+
+
+@pytest.mark.usefixtures("just_read")
+def test_newer_places_are_those_of_names_that_are_new_and_of_the_table_that_is_elsewhere(world):
+    known, other = world.add_table("known"), world.add_table("other")
+    world.metastore.read_newer_places(known.full_name)
+    new, elsewhere = world.add_table("new"), f"{world.root}/elsewhere"
+    world.set_location(known, elsewhere)
+    world.set_location(other, f"{world.root}/not_asked_for")
+    before = world.metastore.table_locations()
+    assert new.full_name not in before
+    world.metastore.read_newer_places(known.full_name)
+    now = world.metastore.table_locations()
+    assert {name: now[name] for name in (known.full_name, other.full_name, new.full_name)} == {
+        known.full_name: elsewhere,
+        other.full_name: other.location,
+        new.full_name: new.location,
+    }
+    assert new.full_name not in before
+    found = world.metastore.locations_below([known.location, elsewhere, new.location])
+    # Where it was it may still have files.
+    assert list(found.values()) == [(known.full_name,), (known.full_name,), (new.full_name,)]
+
+
+@pytest.mark.usefixtures("just_read")
+def test_a_table_that_is_renamed_while_newer_places_are_read_is_known(world):
+    table, waiting = world.add_table("events"), ["renamed"]
+    world.let_act(lambda: waiting and world.rename_table(table, waiting.pop()), "getTableObjectsByName")
+    world.metastore.read_newer_places(f"{world.database}.none")
+    assert not waiting
+    assert world.metastore.locations_below([table.location])[table.location] == (f"{world.database}.renamed",)
+
+
+@pytest.mark.usefixtures("just_read")
+def test_of_a_database_that_is_gone_no_newer_places_are_known(world):
+    """Its table may have been elsewhere, and others go on."""
+    table = world.add_table("events")
+    world.metastore.read_newer_places("no_such_database.events")
+    assert world.metastore.locations_below([table.location])[table.location] == (table.full_name,)
+
+
+@pytest.mark.usefixtures("just_read")
+def test_newer_places_are_not_read_all_the_time(world, monkeypatch):
+    monkeypatch.setattr(world.metastore, "_newer_left_s", 1e-9, raising=False)
+    monkeypatch.setattr(world.metastore, "newer_left", 1, raising=False)
+    world.metastore.read_newer_places(f"{world.database}.events")
+    with pytest.raises(MetastoreUnavailable, match=f"{world.database}.events, .* given another location") as raised:
+        world.metastore.read_newer_places(f"{world.database}.events")
+    assert not isinstance(raised.value, MetastoreRefused)
+
+
+def test_all_places_are_read_again_for_a_table_that_is_elsewhere_if_that_was_not_done_lately(world):
+    table, other = world.add_table("events"), world.add_table("other")
+    assert table.full_name in world.metastore.table_locations()
+    world.set_location(other, f"{world.root}/elsewhere")
+    world.metastore.read_newer_places(table.full_name)
+    assert world.metastore.table_locations()[other.full_name] == f"{world.root}/elsewhere"
+
+
 def test_a_backup_table_that_was_dropped_by_this_client_is_not_known_any_more(world):
     table = world.add_table("events")
     make_backup(world, table, {})

@@ -15,7 +15,10 @@ READS = [
     *("exposed", "way_to", "ties"),
 ]
 OF_EACH = ["look", "look_hidden_directories", "attributes", "file_rights"]
-OF_METASTORE = ["tables", "partitions", "partitions_named", "locations_below", "read_places_again", "table_locations", "table_places"]
+OF_METASTORE = [
+    *("tables", "partitions", "partitions_named", "locations_below", "read_places_again", "read_newer_places"),
+    *("table_locations", "table_places"),
+]
 
 
 def report_calls(world: World, tell: Callable[[str], None]) -> None:

@@ -87,6 +87,9 @@ class FakeWorld:
     def drop_partition(self, table: Table, name: str) -> None:
         self.metastore.catalog.drop_partition(table.full_name, name)
 
+    def set_location(self, table: Table, location: str) -> None:
+        self.catalog.put_table(replace(table, location=location))
+
     def set_parameters(self, table: Table, name: str, parameters: Mapping[str, str]) -> None:
         catalog = self.metastore.catalog
         if name:
@@ -193,6 +196,9 @@ class RealWorld:
 
     def drop_partition(self, table: Table, name: str) -> None:
         self.client.dropPartition(table.database, table.name, name, False)
+
+    def set_location(self, table: Table, location: str) -> None:
+        self.gateway.spark.sql(f"ALTER TABLE {table.full_name} SET LOCATION '{location}'")
 
     def set_parameters(self, table: Table, name: str, parameters: Mapping[str, str]) -> None:
         stored = self.stored(table, name)

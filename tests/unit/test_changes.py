@@ -29,6 +29,7 @@ CHANGE_NOTHING = {
             "partitions_named",
             "locations_below",
             "read_places_again",
+            "read_newer_places",
             "database_locations",
             "table_locations",
             "table_places",

@@ -23,12 +23,14 @@ from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 
 log = logging.getLogger(__name__)
 
-# How long the locations of all tables and databases are cached. Each run reads a table's own location again, so a table that shares a
-# directory is found; only tables and databases created since the cache was filled are missed.
+# How long the locations of all tables and databases are cached. Each run reads a table's own location again, and for one that is elsewhere
+# by now the newer ones. So what is missed is a table that comes, since the cache was filled, to a place where another one was already.
 KEEP_ROOTS_S = 3600.0
 # Once they were read again for a table that is gone, that is not done for so many times as long as it took: a tenant may rename tables all
 # the time.
 KEEP_READ_AGAIN = 10
+# How long all that may take meanwhile which reads newer ones only: a tenant may give tables new locations all the time.
+MOST_NEWER_S = 60.0
 # How long it is not asked again where the metastore answers, and does not tell them: each of a thousand tables would wait for that.
 KEEP_REFUSAL_S = 60.0
 
@@ -48,10 +50,12 @@ class HiveMetastore:
 
     def __init__(self, gateway: Gateway) -> None:
         self._roots: Optional[Roots] = None
+        self._places = _Places()
         self._homes: Mapping[str, str] = {}
         self._read_at = 0.0
-        # When they may be read again before that.
+        # When they may be read again before that, and how long newer ones may be read until then.
         self._again_at = 0.0
+        self._newer_left_s = MOST_NEWER_S
         # The tables of these names that this client has dropped since.
         self._dropped: Set[str] = set()
         # Why the places of all tables are not known, and when that was told.
@@ -189,6 +193,22 @@ class HiveMetastore:
         self._read_roots()
         self._again_at = self._read_at + KEEP_READ_AGAIN * (self._read_at - began)
 
+    def read_newer_places(self, elsewhere: str) -> None:
+        began = time.monotonic()
+        if began >= self._again_at:
+            self.read_places_again(elsewhere)
+            return
+        if self._newer_left_s <= 0:
+            raise ports.renamed_meanwhile(elsewhere)
+        self._read_roots()
+        places, database, name = self._places.copy(), *_split(elsewhere)
+        # Not beside what is read. If that fails, all are read again.
+        self._roots = None
+        self._read_places(places)
+        self._read_locations(places, database, [name])
+        self._roots, self._places = Roots(places.locations, places.of), places
+        self._newer_left_s -= time.monotonic() - began
+
     def table_locations(self) -> Mapping[str, str]:
         return self._read_roots().locations
 
@@ -205,23 +225,23 @@ class HiveMetastore:
             raise MetastoreUnavailable(why)
         if self._roots is None or time.monotonic() - self._read_at > KEEP_ROOTS_S:
             # Not beside what is read.
-            self._roots = None
-            places = self._read_places()
+            self._roots, self._places, places = None, _Places(), _Places()
+            self._read_places(places)
             homes = _told(json.loads(_ask(self._reader.databaseLocations, json.dumps(self.databases()))))
             # All or nothing: where nothing is known of databases, a table may lie in the directory of any.
             self._roots, self._homes, self._read_at = Roots(places.locations, places.of), homes, time.monotonic()
+            self._places, self._newer_left_s = places, MOST_NEWER_S
             self._dropped.clear()
         return self._roots
 
-    def _read_places(self) -> _Places:
-        """Of all tables. One that is renamed after the names of its database were told, and before its definition, or from a database that
-        is read late to one that was read early, has no place so far: so the names are asked for again. So it is with one that could not be
-        read: what fails in a bad second may lie in any other's directory.
+    def _read_places(self, places: _Places) -> None:
+        """Add those of all tables that were not told before. One that is renamed after the names of its database were told, and before its
+        definition, or from a database that is read late to one that was read early, has no place so far: so the names are asked for again.
+        So it is with one that could not be read: what fails in a bad second may lie in any other's directory.
 
         Or it has got a name by then whose place was told before. So a database in which one was gone at its turn is read as a whole once
         more, and tables that are at one place, as two seem to be that exchange their names.
         """
-        places = _Places()
         changed: Set[str] = set()
         for _ in range(2):
             for database in self.databases():
@@ -232,7 +252,6 @@ class HiveMetastore:
                     changed.add(database)
         for database, left in places.find_sharing().items():
             self._read_locations(places, database, left)
-        return places
 
     def _refuse_all(self, largest: str) -> MetastoreUnavailable:
         """There is no memory for the places of all tables. One database may have most of them, and is not the last one that was read."""
@@ -292,6 +311,14 @@ class _Places:
         self.unreadable.update(f"{database}.{table}" for table in found["unreadable"])
         self.characters[database] = self.characters.get(database, 0) + characters
         self.of_all += characters
+
+    def copy(self) -> _Places:
+        """To add to: who has asked for the locations keeps what was told."""
+        found = _Places()
+        found.locations, found.of = dict(self.locations), dict(self.of)
+        found.without, found.unreadable = set(self.without), set(self.unreadable)
+        found.characters, found.of_all = dict(self.characters), self.of_all
+        return found
 
     def is_told(self, full_name: str) -> bool:
         """Whether a definition of a table of this name was told, perhaps one without a place."""

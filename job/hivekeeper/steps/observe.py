@@ -145,9 +145,9 @@ def _find_unchanged(
     }
 
 
-def find_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> Optional[Reason]:
+def find_overlap(cluster: Cluster, table: Table, control: ControlPaths, is_gone: bool = False) -> Optional[Reason]:
     """Why no directory may be moved in a table (location qualified), not even a backup: another table or database has files there."""
-    overlap = own_place.refuse_overlap(find_touching(cluster, table, control, moves_backups=True))
+    overlap = own_place.refuse_overlap(find_touching(cluster, table, control, moves_backups=True, is_gone=is_gone))
     return overlap or own_place.refuse_home(table, find_homes(cluster))
 
 
@@ -169,7 +169,7 @@ def find_homes(cluster: Cluster) -> own_place.Homes:
     return known.homes[1]
 
 
-def find_touching(cluster: Cluster, table: Table, control: ControlPaths, moves_backups: bool) -> Tuple[Table, ...]:
+def find_touching(cluster: Cluster, table: Table, control: ControlPaths, moves_backups: bool, is_gone: bool = False) -> Tuple[Table, ...]:
     """Existing tables of any database on the same directory, above it or below it, or in its control directory; not its own backup tables.
     Some of them, if there are many: whoever points a table at a root would have all definitions of the metastore read.
 
@@ -179,7 +179,12 @@ def find_touching(cluster: Cluster, table: Table, control: ControlPaths, moves_b
 
     Unless the command `moves_backups`, so is one that is not there any more and lay where only backup tables do. As a rule a cleanup of
     another process has dropped it, as each does many. Somebody may have renamed it to keep what it shows, but that stays as it is.
+
+    A table (location qualified) that is not where the cache has it was made, renamed or pointed there since, and so may have been others
+    that are there by now: newer places are read first, unless the table itself `is_gone`.
     """
+    if not is_gone and table.location != cluster.metastore.table_locations().get(table.full_name, ""):
+        cluster.metastore.read_newer_places(table.full_name)
     found, gone = _look_for_touching(cluster, table, control, moves_backups)
     while gone and not found:
         cluster.metastore.read_places_again(gone)

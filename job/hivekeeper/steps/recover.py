@@ -69,7 +69,7 @@ def settle_runs(
     unfinished = run_directory.find_unfinished(cluster, control)
     is_interrupted = bool(unfinished)
     if unfinished:
-        refuse_overlap(cluster, table, control)
+        refuse_overlap(cluster, table, control, is_gone=settle is not None)
         unfinished = run_directory.fence(cluster, control, unfinished)
     rights = ownership.CLOSED
     if unfinished and not ownership.is_log_closed(cluster.files.look([control.log], 0)[control.log]):
@@ -101,9 +101,9 @@ def _as_ended(plan: RunPlan) -> RunPlan:
     return replace(plan, records=(), run_key="") if plan.operation == CLEANUP else plan
 
 
-def refuse_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> None:
+def refuse_overlap(cluster: Cluster, table: Table, control: ControlPaths, is_gone: bool) -> None:
     """Raise NeedsInvestigation if another table has files in this table's directory: which ones are to be moved is not certain any more."""
-    why = find_overlap(cluster, table, control)
+    why = find_overlap(cluster, table, control, is_gone)
     if why:
         raise NeedsInvestigation(
             f"{table.full_name}: a run was interrupted, and {why.what}",

@@ -96,14 +96,18 @@ class FakeMetastore:
         self.catalog = catalog or Catalog()
         self._files = files
         self._failures: Dict[str, Tuple[Exception, bool]] = {}
-        # When the locations of all tables were read, and the result.
-        self._roots: Optional[Tuple[int, Dict[str, Tuple[str, Tuple[str, ...]]]]] = None
+        # What was told of all tables, and when; the location and the places of each.
+        self._told: Dict[str, List[Table]] = {}
+        self._read_ms = 0
+        self._roots: Optional[Dict[str, Tuple[str, Tuple[str, ...]]]] = None
         self._locations: Dict[str, str] = {}
         # Backup tables that were dropped since.
         self._dropped: Set[str] = set()
         # When they may be read again before an hour has passed, and how long after that once more.
         self._again_ms = 0
         self.keeps_read_again_ms = 0
+        # How often newer places may be read until then.
+        self.newer_left = 1_000_000
         # Called before each request but the first of a method that makes several, with its name.
         self.before_request: Callable[[str], None] = lambda _: None
 
@@ -242,6 +246,19 @@ class FakeMetastore:
         self._roots, self._again_ms = None, now_ms + self.keeps_read_again_ms
         self._read_roots()
 
+    def read_newer_places(self, elsewhere: str) -> None:
+        self._read("read_newer_places")
+        if self._files.namespace.now() >= self._again_ms:
+            self.read_places_again(elsewhere)
+            return
+        if not self.newer_left:
+            raise ports.renamed_meanwhile(elsewhere)
+        self.newer_left -= 1
+        self._read_roots()
+        self._read_all_tables(self._told)
+        self._read_tables([elsewhere], self._told)
+        self._know()
+
     def database_locations(self) -> Mapping[str, str]:
         self._read("database_locations")
         return {name: self._files.qualify(home) for name, home in self.catalog.homes.items() if name in self.catalog.databases}
@@ -264,19 +281,25 @@ class FakeMetastore:
     def _read_roots(self) -> Dict[str, Tuple[str, Tuple[str, ...]]]:
         """The location and the places of each table. Caches a client's reading for an hour, like the real one."""
         now_ms = self._files.namespace.now()
-        if self._roots is None or now_ms - self._roots[0] > KEEP_ROOTS_MS:
-            told = {name: [self._qualified(table) for table in tables] for name, tables in self._read_all_tables().items()}
-            places = {name: tuple(dict.fromkeys(place for table in tables for place in table.places)) for name, tables in told.items()}
-            self._roots = now_ms, {name: (told[name][-1].location, of_table) for name, of_table in places.items() if of_table}
-            self._locations = {name: location for name, (location, _) in self._roots[1].items() if location}
+        if self._roots is None or now_ms - self._read_ms > KEEP_ROOTS_MS:
+            self._told = {}
+            self._read_all_tables(self._told)
+            self._know()
+            self._read_ms = now_ms
             self._dropped.clear()
-        return self._roots[1]
+        return self._roots
 
-    def _read_all_tables(self) -> Dict[str, List[Table]]:
-        """By full name all that was told of it: names and then definitions, a database at a time, then those of the names that are new, and
+    def _know(self) -> None:
+        """Let what was told of all tables be what is known of them."""
+        told = {name: [self._qualified(table) for table in tables] for name, tables in self._told.items()}
+        places = {name: tuple(dict.fromkeys(place for table in tables for place in table.places)) for name, tables in told.items()}
+        self._roots = {name: (told[name][-1].location, of_table) for name, of_table in places.items() if of_table}
+        self._locations = {name: location for name, (location, _) in self._roots.items() if location}
+
+    def _read_all_tables(self, found: Dict[str, List[Table]]) -> None:
+        """By full name all that is told of it: names and then definitions, a database at a time, then those of the names that are new, and
         of databases that have changed; then of tables at one place.
         """
-        found: Dict[str, List[Table]] = {}
         changed: Set[str] = set()
         for _ in range(2):
             for database in sorted(self.catalog.databases):
@@ -287,7 +310,6 @@ class FakeMetastore:
                 changed |= {database} if any(name not in found for name in left) else set()
         at = Counter(place for tables in found.values() for table in tables for place in table.places)
         self._read_tables([name for name, tables in found.items() if any(at[place] > 1 for one in tables for place in one.places)], found)
-        return found
 
     def _read_tables(self, wanted: Sequence[str], found: Dict[str, List[Table]]) -> None:
         for start in range(0, max(1, len(wanted)), TABLES_AT_ONCE):
