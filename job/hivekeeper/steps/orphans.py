@@ -265,11 +265,8 @@ def _describe(
     place = control.home
     trusted = settings_for(f"{names.base(names.parent(place))}.{names.base(place)}").trusted_owners
     unknown = Table.without_definition("(no table)", names.base(place), "")
-    # Its log is as long as others have made it, and that of the next one is not held with it.
-    cluster = replace(cluster, log_entries={})
     try:
-        ownership.require_own_records(cluster, unknown, control, trusted)
-        history = store.read_history(cluster, control)
+        history = _read_log(cluster, unknown, control, trusted)
         unfinished = find_unfinished(cluster, control, history)
     except (HivekeeperError, FilesError) as error:
         return Orphan(OrphanKind.RECORDS, control.top, "", f"its records were not read: {error}", "look at them by hand", is_read=False)
@@ -307,16 +304,22 @@ def _find_worked_in(
         directory = names.parent(control.home)
         if control.top not in seen or directory in worked_in:
             continue
-        alone = replace(cluster, log_entries={})
         try:
-            ownership.require_own_records(alone, there[0], control, settings_for(there[0].full_name).trusted_owners)
-            about = ids_of(store.read_history(alone, control))
+            about = ids_of(_read_log(cluster, there[0], control, settings_for(there[0].full_name).trusted_owners))
         except (HivekeeperError, FilesError) as error:
             log.warning("table=%s step=find-orphans reason=%r", there[0].log_field, str(error))
             continue
         if about in [{table_id(table)} for table in there if table.create_time]:
             worked_in.add(directory)
     return worked_in
+
+
+def _read_log(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> History:
+    """A log that a trusted owner has written. Raises HivekeeperError or FilesError."""
+    # It is as long as others have made it, and that of the next one is not held with it.
+    alone = replace(cluster, log_entries={})
+    ownership.require_own_records(alone, table, control, trusted)
+    return store.read_history(alone, control)
 
 
 def find_in_table(cluster: Cluster, table: Table, control: ControlPaths) -> Iterator[Orphan]:
