@@ -332,7 +332,8 @@ class Files(Protocol):
     def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:
         """What another user owns or others may write to: the directory itself, and entries down to `levels` levels below it.
 
-        () if the directory is missing. Contents of an unreadable directory are left out. One gateway call.
+        () if the directory is missing. Contents of an unreadable directory are left out. One gateway call. Raises NotPossible if they are
+        too many: others choose that number.
         """
 
     def way_to(self, directory: str) -> Tuple[Exposed, ...]:

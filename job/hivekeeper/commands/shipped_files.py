@@ -51,7 +51,12 @@ def _judge(way: Sequence[Exposed], user: str, trusted: Collection[str]) -> Optio
     why = ownership.why_exchangeable(directories, user, trusted)
     if why is not None:
         return why
-    believed = {user, *trusted, *(root.owner for root in way[:1])}
+    roots = {root.owner for root in way[:1]}
+    believed = {user, *trusted, *roots}
+    for above, below in zip(directories, directories[1:]):
+        others = ownership.writers(above, believed) if above.mode & ownership.STICKY and below.owner not in roots else []
+        if others:
+            return _refuse_brought(above, below, others)
     # With the sticky bit, others may not take away what is there, but may put in what is missing, or beside it.
     for one in [*directories[-1:], *found]:
         others = ownership.writers(one, believed)
@@ -66,3 +71,13 @@ def _judge(way: Sequence[Exposed], user: str, trusted: Collection[str]) -> Optio
             remedy = f"have it owned by {' or '.join(sorted(believed))}, or add {one.owner} to trusted_owners"
             return Reason(Code.UNTRUSTED_FILE, f"{one.path} belongs to {one.owner}", remedy)
     return None
+
+
+def _refuse_brought(above: Exposed, below: Exposed, others: Sequence[str]) -> Reason:
+    """Tables have directories of the user of the runs, copies that could not be given away, with files of that user's that others named."""
+    return Reason(
+        Code.UNTRUSTED_FILE,
+        f"{', '.join(others)} may make names in {above.path} (mode {above.mode:04o}), and may have renamed a directory of {below.owner} to "
+        f"{below.path} while none was there",
+        "use a directory around which nobody else may make names, such as the home of the user of the run",
+    )

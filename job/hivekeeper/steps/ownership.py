@@ -11,10 +11,10 @@ from typing import Callable, Collection, Dict, Iterable, Mapping, Optional, Sequ
 
 from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation
-from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, Guard, Snapshot, Table
+from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard, Snapshot, Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import ownership
-from hivekeeper.ports import Cluster, Files, NoPermission
+from hivekeeper.ports import Cluster, Files, NoPermission, NotPossible
 from hivekeeper.reasons import Code
 
 log = logging.getLogger(__name__)
@@ -98,14 +98,26 @@ def tighten(cluster: Cluster, table: Table, control: ControlPaths, trusted: Coll
 def _judge(
     cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str], levels: int, at_once: bool = False
 ) -> Mapping[str, Guard]:
-    found = ownership.judge(control, cluster.files.exposed(control.top, levels if at_once else 0), trusted)
+    found = ownership.judge(control, _find_exposed(cluster, table, control, levels if at_once else 0), trusted)
     if levels and not at_once and found.why_not is None:
         # Not before: in a directory of somebody else there may be millions of files, and their ACLs are asked for one by one.
-        found = ownership.judge(control, cluster.files.exposed(control.top, levels), trusted)
+        found = ownership.judge(control, _find_exposed(cluster, table, control, levels), trusted)
     if found.why_not is not None:
         why = found.why_not.about(table.full_name, "nothing was touched, and nothing that lies there was believed")
         raise NeedsInvestigation(why.what, code=why.code, state=why.state, next=why.next)
     return found.tighten
+
+
+def _find_exposed(cluster: Cluster, table: Table, control: ControlPaths, levels: int) -> Sequence[Exposed]:
+    try:
+        return cluster.files.exposed(control.top, levels)
+    except NotPossible as error:
+        raise NeedsInvestigation(
+            f"{table.full_name}: {error}, so who may have changed its records is not known",
+            code=Code.RECORDS_WRITABLE,
+            state="nothing was touched, and nothing that lies there was believed",
+            next=f"find out who made them, and move away what is not the table's: hdfs dfs -ls -R {quoting.hdfs(control.top)}",
+        ) from error
 
 
 def find_rights(

@@ -8,7 +8,7 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
-from hivekeeper.ports import FilesUnavailable
+from hivekeeper.ports import NotPossible
 from support.builders import a_table
 from support.desk import Desk
 from support.hdfs_user import STICKY, HdfsUser, own
@@ -40,7 +40,7 @@ def test_another_table_is_worked_on_all_the_same(monkeypatch, command, has_junk)
     def bounded(top, levels):
         found = exposed(top, levels)
         if len(found) > MOST_EXPOSED:
-            raise FilesUnavailable(f"{names.base(top)} and what is around it have too many entries of others")
+            raise NotPossible(f"{names.base(top)} and what is around it have too many entries of others")
         return found
 
     monkeypatch.setattr(files, "exposed", bounded)

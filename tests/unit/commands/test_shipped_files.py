@@ -65,9 +65,21 @@ def test_nor_is_what_others_may_write(files, path, mode, who):
         assert f", mode {mode:04o}) may be written by {who}, who may exchange what is in it" in refusal(files)
 
 
-def test_a_sticky_directory_is_passed_on_the_way_but_holds_no_trusted_file(files):
+def test_a_sticky_directory_is_passed_if_only_the_superuser_may_have_put_there_what_is_on_the_way(files):
     set_attributes(files, APPS, mode=0o1777)
+    set_attributes(files, DIRECTORY, owner="hdfs")
     assert refusal(files) is None
+    set_attributes(files, APPS, mode=0o1755)
+    set_attributes(files, DIRECTORY, owner=files.user)
+    assert refusal(files) is None
+    set_attributes(files, APPS, mode=0o1757)
+    assert refusal(files) == (
+        f"everybody may make names in {APPS} (mode 1757), and may have renamed a directory of {files.user} to {DIRECTORY} "
+        "while none was there"
+    )
+
+
+def test_a_sticky_directory_holds_no_trusted_file(files):
     set_attributes(files, DIRECTORY, mode=0o1777)
     assert refusal(files).startswith("everybody") and refusal(files).endswith(f" may put files into {DIRECTORY} (mode 1777)")
     # It may be /tmp, which must stay so.

@@ -149,7 +149,7 @@ public class Rights {
     void addExposed(List<Object> found, Place place, FileEntry entry, Path real) throws IOException {
       boolean ours = isOurs(place, entry, real);
       if (ours && !mayOthersWrite(entry)) return;
-      if (exposedLeft.decrementAndGet() < 0) throw new IOException(place.path + " and what is around it have too many entries of others");
+      if (exposedLeft.decrementAndGet() < 0) throw tooMany(place, "entries of others");
       found.add(exposed(place, entry, real, ours));
     }
 
@@ -170,7 +170,7 @@ public class Rights {
       // What a directory of this user gets in place of its ACL depends on it.
       boolean isNeeded = ours && entry.isDir;
       if (aclsLeft.decrementAndGet() < 0) {
-        if (isNeeded) throw new IOException(place.path + " and what is around it have too many ACLs that give others the right to write");
+        if (isNeeded) throw tooMany(place, "ACLs that give others the right to write");
         return Collections.emptyList();
       }
       try {
@@ -192,8 +192,13 @@ public class Rights {
         entries.add(FileEntry.of((FileStatus) found.next()));
       }
     }
-    if (left.addAndGet(-entries.size()) < 0) throw new IOException(place.path + " and what is around it have too many entries");
+    if (left.addAndGet(-entries.size()) < 0) throw tooMany(place, "entries");
     return entries;
+  }
+
+  /** Which is an answer, not a failure of the file system: it will be the same the next time. */
+  private static UnsupportedOperationException tooMany(Place place, String what) {
+    return new UnsupportedOperationException(place.path + " and what is around it have too many " + what);
   }
 
   /** Whether a listing shows a directory of this user, with rights for nobody else. Of local files it takes a process to tell an owner. */
