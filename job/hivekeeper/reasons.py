@@ -346,8 +346,9 @@ class Code(Coded):
     LATE_IN_BACKUP = (
         Topic.BACKUPS,
         None,
-        "a file came into the backup late and is not in live, perhaps because live was overwritten since",
-        "copy the file to where it belongs, then run cleanup again",
+        "a file came into the backup late and is not in live, perhaps because live was overwritten since (also if runs have exchanged it "
+        "after that), or is another table's",
+        "move the file to where its rows are missed, or away if they were overwritten on purpose; then run cleanup again",
     )
 
     ROWS_DIFFER = Topic.VERIFY, None, "live does not hold the rows of the backup", "[verify says differs](runbook.md#verify-says-differs)"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from hivekeeper.codes import Exit
+from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.desk import EVERYTHING, Desk
 from support.fakes.rows import DataFile
@@ -27,12 +30,12 @@ def a_table_that_was_compacted(by, unit, owner):
     return desk
 
 
-def create_again(desk, unit, owner="fin"):
-    """As DROP TABLE and CREATE TABLE do; the control directory is there still."""
+def create_again(desk, unit, owner="fin", files_stay=False):
+    """As DROP TABLE and CREATE TABLE do; the control directory is there still, and of an external table the files."""
     world, old, live = desk.world, desk.world.table(desk.table), desk.live(unit)
     partitions = list(world.partitions(desk.table).values()) if old.partitioned else []
     world.catalog.drop_table(desk.table)
-    for path in [path for path in world.files.contents(live) if "/.hivekeeper" not in path]:
+    for path in [path for path in world.files.contents(live) if "/.hivekeeper" not in path and not files_stay]:
         world.files.writer.delete(path)
     own_tree(world.files.namespace, live, owner, owner, 0o755)
     world.catalog.add_table(replace(old, create_time=world.clock.now_ms() // 1000, owner=owner), partitions)
@@ -70,3 +73,19 @@ def test_one_that_a_writer_had_open_while_the_former_table_was_compacted_does_no
     desk.compact()
     clean_up_all(desk)
     assert sorted(desk.world.rows_of(desk.table)) == ["a", "b", "c"]
+
+
+@SHAPES
+def test_nor_does_it_come_to_one_that_was_created_over_the_same_files(by, unit):
+    """Whoever creates it decides what is in it: the files that lie there, and no others."""
+    desk = a_table_that_was_compacted(by, unit, "mallory")
+    mallory = HdfsUser(desk.world.files.namespace, "mallory")
+    create_again(desk, unit, files_stay=True)
+    assert mallory.add(f"{backup_of(desk)}/forged.parquet", DataFile(("forged",)), 1000)
+    rows = desk.world.rows_of(desk.table)
+    desk.append(unit, "a", "b", "c")
+    desk.compact()
+    result = clean_up_all(desk)
+    assert desk.world.rows_of(desk.table) == rows + Counter("abc")
+    assert result.code is Exit.PARTIAL
+    assert Code.LATE_IN_BACKUP in {why.code for backup in result.tables[0].backups for _, why in backup.kept_units}
