@@ -241,7 +241,8 @@ def carry_out(
             table_log.commit(run, begin, parameters)
         with timed(cluster, Step.DISCARD):
             pause_ms = context.settings_for(table.full_name).delete_pause_ms
-            units = cleanup.discard_units(run, plan, grounds, pause_ms)
+            tables = {effect.run: effect.table_id for verdict in verdicts for effect in verdict.going}
+            units = cleanup.discard_units(run, plan, grounds, tables, pause_ms)
         finish.finish_units(run, units)
     outcome = TableOutcome(table.full_name, context.run, backups=tuple(outcome_of(verdict, units) for verdict in verdicts))
 

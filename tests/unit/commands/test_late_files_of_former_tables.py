@@ -89,3 +89,30 @@ def test_nor_does_it_come_to_one_that_was_created_over_the_same_files(by, unit):
     assert desk.world.rows_of(desk.table) == rows + Counter("abc")
     assert result.code is Exit.PARTIAL
     assert Code.LATE_IN_BACKUP in {why.code for backup in result.tables[0].backups for _, why in backup.kept_units}
+
+
+@SHAPES
+def test_what_stays_of_a_former_table_does_not_keep_the_backups_of_the_new_one(by, unit):
+    """No rollback leads from one to the other."""
+    desk = a_table_that_was_compacted(by, unit, "mallory")
+    desk.world.add_file(f"{backup_of(desk)}/late.parquet", ["late"])
+    create_again(desk, unit)
+    desk.append(unit, "a", "b", "c")
+    desk.compact()
+    clean_up_all(desk)
+    assert [effect.run for effect in desk.log().standing] == [desk.runs[0]]
+
+
+@SHAPES
+def test_what_stays_of_the_table_before_it_was_renamed_keeps_its_newer_backups(by, unit):
+    desk = a_table_that_was_compacted(by, unit, "fin")
+    desk.world.files.writer.open(f"{backup_of(desk)}/open.parquet", DataFile(("open",)), 1000)
+    world, old = desk.world, desk.world.table(desk.table)
+    partitions = list(world.partitions(desk.table).values()) if old.partitioned else []
+    world.catalog.drop_table(desk.table)
+    desk.table = "sales.events_2"
+    world.catalog.add_table(replace(old, name="events_2"), partitions)
+    desk.append(unit, "a", "b", "c")
+    desk.compact()
+    clean_up_all(desk)
+    assert [effect.run for effect in desk.log().standing] == desk.runs[:2]
