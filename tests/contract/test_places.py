@@ -205,6 +205,13 @@ def test_the_directories_of_databases_are_told_in_their_one_spelling(world):
     assert set(homes) <= set(world.metastore.databases())
 
 
+def test_this_client_is_not_told_where_a_database_has_its_managed_tables(real):
+    """One that is could have it compared as the location is (docs/SECURITY.md)."""
+    told = dir(real.hive.metastore.api.Database())
+    assert "getLocationUri" in told
+    assert "getManagedLocationUri" not in told
+
+
 def test_a_table_that_is_renamed_while_the_places_of_all_are_read_is_known(world):
     """Before its definition, after its name."""
     table, waiting = world.add_table("events"), ["renamed"]

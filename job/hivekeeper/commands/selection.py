@@ -54,7 +54,7 @@ class SelectedTables:
         """
         is_begun = False
         for database, inside in self._wanted.items():
-            chosen = [name for name in inside if not _is_excluded(f"{database}.{name}", self._exclude)]
+            chosen = [name for name in inside if not is_excluded(f"{database}.{name}", self._exclude)]
             read_ms = self._cluster.clock.monotonic_ms()
             try:
                 found = dict(self._cluster.metastore.tables(database, chosen))
@@ -124,10 +124,13 @@ def _is_backup(table: Table) -> bool:
     return bool(table.backup_of)
 
 
-def _is_excluded(full_name: str, patterns: Sequence[str]) -> bool:
-    """A pattern with a dot is matched against database.table, one without against the table alone."""
+def is_excluded(full_name: str, patterns: Sequence[str]) -> bool:
+    """A pattern with a dot is matched against database.table, one without against the table alone. Hive 4 allows signs of patterns in
+    names, so each also stands for itself.
+    """
     table = full_name.partition(".")[2]
-    return any(fnmatchcase(full_name if "." in pattern else table, pattern.lower()) for pattern in patterns)
+    asked = [(full_name if "." in pattern else table, pattern.lower()) for pattern in patterns]
+    return any(name == pattern or fnmatchcase(name, pattern) for name, pattern in asked)
 
 
 def refuse_where(table: Table, selected: Selection) -> Optional[Reason]:

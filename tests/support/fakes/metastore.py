@@ -376,11 +376,8 @@ class FakeMetastore:
         return True
 
     def _make_backup_table(self, table: Table, name: str, place: str, parameters: Mapping[str, str]) -> None:
-        self._partitions(table)  # raises unless the table exists
+        self._require_same(table)
         stored = self.catalog.tables[table.full_name]
-        is_same = (stored.owner, stored.create_time) == (table.owner, table.create_time)
-        if not is_same or not self._lies_at(stored.location, table.location):
-            raise MetastoreRefused(f"{table.full_name} is another table by now")
         database, _, own_name = name.partition(".")
         if database not in self.catalog.databases:
             raise MetastoreRefused(f"{name}: no such database")
@@ -402,11 +399,20 @@ class FakeMetastore:
     def _copy_partitions(self, table: Table, name: str, place: str, partitions: Sequence[str]) -> None:
         if name not in self.catalog.tables:
             raise MetastoreRefused(f"{name} table not found")
+        self.before_request("make_backup_table.partitions")
+        self._require_same(table)
         stored = self._partitions(table)
         for partition in [_partition_at(stored[one], place) for one in partitions if one in stored]:
             self._make_place(place)
             parameters = _without_row_statistics(partition.parameters)
             self.catalog.add_partition(name, dataclasses.replace(partition, parameters=parameters))
+
+    def _require_same(self, table: Table) -> None:
+        self._partitions(table)  # raises unless the table exists
+        stored = self.catalog.tables[table.full_name]
+        is_same = (stored.owner, stored.create_time) == (table.owner, table.create_time)
+        if not is_same or not self._lies_at(stored.location, table.location):
+            raise MetastoreRefused(f"{table.full_name} is another table by now")
 
     def _make_place(self, location: str) -> None:
         try:
