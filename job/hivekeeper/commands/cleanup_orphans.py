@@ -151,6 +151,9 @@ def _finish_removal(context: Context, census: Census, database: str, orphan: Orp
     assert control is not None
     cluster = confine(context.cluster, Jail.of_records(orphan.table, removed.top, control.top))
     subject = Table.without_definition("(no table)", names.base(control.home), "")
+    strange = removal.why_not_ours(cluster, removed)
+    if strange:
+        return _outcome(_stays(orphan, strange))
     ownership.require_own_records(cluster, subject, removed, cluster.trusted_owners)
     aside = removal.read_aside(cluster, removed)
     why = _why_of_other(census, control, aside.history)

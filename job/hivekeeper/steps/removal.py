@@ -14,6 +14,7 @@ from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import listings
+from hivekeeper.plan.ownership import judge
 from hivekeeper.plan.retention import list_backups
 from hivekeeper.ports import Cluster, Files, FilesError, Lock, TargetExists
 from hivekeeper.reasons import Code
@@ -195,6 +196,16 @@ def remove_unborn(files: Files, place: str) -> bool:
         files.delete_file(seal.path, seen[new.top].file_id, seal.file_id)
     files.remove_empty(new.top)
     return files.remove_empty(place)
+
+
+def why_not_ours(cluster: Cluster, removed: ControlPaths) -> str:
+    """Why no killed run can have left this, "" if one may have: anybody may give a directory such a name, and must not end a command with
+    it. The lock of the run that set it aside had closed it to all others.
+    """
+    judgement = judge(removed, cluster.files.exposed(removed.top, 0), cluster.trusted_owners)
+    if judgement.why_not:
+        return judgement.why_not.what
+    return f"others may write to {removed.top}" if judgement.tighten else ""
 
 
 class Removed:
