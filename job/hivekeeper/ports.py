@@ -795,6 +795,8 @@ class Cluster:
     time_zone: str
     # Whose records are read besides our own.
     trusted_owners: Tuple[str, ...] = ()
+    # Where the catalogue's files are, or are to be, as it is written; "" for none. The metastore may not know of it.
+    catalogue_at: str = ""
     # A step of a run lists no more of the table's directories at once: by then somebody may have put millions of files there.
     most_listed: int = ALL
     # Cache of parsed log entries, by listed file: entries never change.

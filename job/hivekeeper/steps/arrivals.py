@@ -26,7 +26,7 @@ from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.exchange import CarriedOver
 from hivekeeper.steps.late_directories import are_copies
 from hivekeeper.steps.older import Older
-from hivekeeper.steps.run_directory import Run
+from hivekeeper.steps.run_directory import Run, note_gap
 
 log = logging.getLogger(__name__)
 
@@ -191,6 +191,8 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional
     asides, is_all = find_asides(run, unit), True
     if not asides:
         return True
+    # What may be copies is known by that.
+    note_gap(run, unit)
     with nullcontext(None) if expected is None else _staying(run, unit, expected) as still:
         for aside in asides:
             why = why_strange(run, unit, aside, target, is_sure) or _merge_allowed(run, unit, aside, target, still)

@@ -212,8 +212,8 @@ def _remove_run(files: Files, paths: RunPaths, entries: Iterable[FileInfo]) -> N
 
 
 def _tidy(files: Files, paths: RunPaths, present: Sequence[str]) -> None:
-    for file in ("clock", "checkpoint.json.gz"):
-        if file in present:
+    for file in present:
+        if file in ("clock", "checkpoint.json.gz") or names.AWAY.fullmatch(file):
             files.delete_file(paths.state(file))
     # Copies, and joined files whose rows have files of their own again. What others had put in the places of these went back, or to a
     # backup, before the run got its entry.

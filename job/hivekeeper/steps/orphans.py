@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple, Union
+from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
@@ -14,6 +14,7 @@ from hivekeeper.errors import HivekeeperError, Refused
 from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import BACKUP_OF, ControlPaths
 from hivekeeper.plan import retention
+from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
 from hivekeeper.plan.orphans import Orphan, OrphanKind, explain_backup_table, explain_records, ids_of
 from hivekeeper.ports import Cluster, FilesError, MetastoreRefused
 from hivekeeper.reasons import Code
@@ -352,12 +353,17 @@ def find_in_table(cluster: Cluster, table: Table, control: ControlPaths) -> Iter
         )
 
 
-def renew_mark(cluster: Cluster, control: ControlPaths, history: History) -> Tuple[int, int]:
+def renew_mark(cluster: Cluster, control: ControlPaths, history: History) -> Optional[Tuple[int, int]]:
     """Since when, and until when, this log is known to belong to no table, by the NameNode's clock. A mark of another state of the log is
-    replaced, and then both are now.
+    replaced, and then both are now. None, and nothing is replaced, if this machine's clock does not agree: one that is wrong for an hour
+    would make a wait of days needless.
     """
     files, wanted = cluster.files, OrphanMark.of(history)
+    earliest_ms = cluster.clock.now_ms() - MOST_CLOCK_DIFFERENCE_MS
     now_ms = ask_time(files, control.new_mark, orphan_mark.to_text(wanted)) or 0
+    if not earliest_ms <= now_ms <= cluster.clock.now_ms() + MOST_CLOCK_DIFFERENCE_MS:
+        files.delete_file(control.new_mark)
+        return None
     known = store.read_mark(cluster, control)
     if known and known[0] == wanted and known[1] <= now_ms:
         files.delete_file(control.new_mark)
