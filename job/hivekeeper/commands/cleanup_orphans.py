@@ -42,7 +42,7 @@ from hivekeeper.steps.observe import find_existing, find_homes, qualify_all, qua
 from hivekeeper.steps.removal import Aside
 
 BY_HAND = "find out what became of the table; nothing is discarded as long as that is not certain"
-CLOCKS_DIFFER = "the NameNode's clock and this machine's differ by more than a minute, so nobody can tell how long its table has been gone"
+CLOCKS_DIFFER = "the NameNode's clock and this machine's differ by too much to tell how long its table has been gone"
 SET_CLOCKS = "let both follow the same time server (chronyc tracking), then run again"
 
 # What is done to one leftover; returns it as it is then.
@@ -304,7 +304,7 @@ def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutc
     doubt = _doubt(records)
     if doubt:
         return _outcome(_stays(orphan, doubt.why)), None
-    times = finding.renew_mark(records.cluster, records.control, records.history)
+    times = finding.renew_mark(records.cluster, records.control, records.history, records.settings.min_age_ms)
     if times is None:
         return _outcome(replace(_stays(orphan, CLOCKS_DIFFER), next=SET_CLOCKS)), None
     since_ms, now_ms = times

@@ -18,9 +18,6 @@ MOST_LEVELS = 50
 # Of directories that are looked at for a table's records: all of its partitions outside it may have places of their own.
 MOST_FORMER_PLACES = 1000
 
-# Whose the directory of the catalogue is: no database has this name.
-OF_CATALOGUE = ""
-
 # The other table may be somebody's mistake, but its files may be the only ones.
 _HOW_TO_MOVE_PATH = ", or set that property to the table's own (ALTER TABLE … SET SERDEPROPERTIES ('path'='…'))"
 _HOW_TO_MOVE = "(ALTER TABLE … SET LOCATION; DROP TABLE may delete the files)"
@@ -43,11 +40,12 @@ def refuse_overlap(touching: Iterable[Table]) -> Optional[Reason]:
 
 
 class Homes:
-    """The directories of databases, by name, and of the catalogue, indexed by place: there may be a hundred thousand, which are asked for
-    with each table.
+    """The directories of databases, by name, indexed by place: there may be a hundred thousand, which are asked for with each table; and
+    that of the catalogue, "" for none.
     """
 
-    def __init__(self, homes: Mapping[str, str]) -> None:
+    def __init__(self, homes: Mapping[str, str], catalogue: str = "") -> None:
+        self.catalogue = catalogue.rstrip("/")
         self._at: Dict[str, Set[str]] = {}
         for name, home in homes.items():
             self._at.setdefault(home.rstrip("/"), set()).add(name)
@@ -70,15 +68,14 @@ def refuse_home(table: Table, homes: Homes) -> Optional[Reason]:
 
     The default database's directory is around those of all others, so the innermost one around the table must be that of its own database.
     """
+    place, kept = f"{table.location.rstrip('/')}/", f"{homes.catalogue}/"
+    if homes.catalogue and (place.startswith(kept) or kept.startswith(place)):
+        return _shared(f"it {'lies in' if place.startswith(kept) else 'contains'} the directory of the catalogue ({homes.catalogue})")
     home, owners = homes.nearest(table.location)
-    if owners and (table.database not in owners or OF_CATALOGUE in owners):
-        return _shared(f"it lies in the directory of {_owner(owners)} ({home})")
+    if owners and table.database not in owners:
+        return _shared(f"it lies in the directory of the database {min(owners)} ({home})")
     home, owners = homes.inside(table.location)
-    return _shared(f"it contains the directory of {_owner(owners)} ({home})") if owners else None
-
-
-def _owner(owners: AbstractSet[str]) -> str:
-    return "the catalogue" if OF_CATALOGUE in owners else f"the database {min(owners)}"
+    return _shared(f"it contains the directory of the database {min(owners)} ({home})") if owners else None
 
 
 def _shared(what: str) -> Reason:

@@ -182,7 +182,7 @@ def _look_unplanned(files: Files, paths: RunPaths) -> Tuple[Set[str], List[FileI
     """What a run may leave in its directory before its plan, and what else is there."""
     entries = files.look([paths.top])[paths.top].entries
     ours = {paths.stages, paths.clock, paths.checkpoint, paths.entry, paths.plan + ".part"}
-    ours.update(entry.path for entry in entries if _is_certificates(entry))
+    ours.update(entry.path for entry in entries if _is_certificates(entry) or not entry.is_dir and names.AWAY.fullmatch(entry.name))
     return ours, [entry for entry in entries if entry.path not in ours]
 
 

@@ -167,8 +167,8 @@ def find_homes(cluster: Cluster) -> own_place.Homes:
     """Indexed once for each reading of all databases, not for each table; with the place of the catalogue."""
     homes, known = cluster.metastore.database_locations(), cluster.memory.of(_Met)
     if known.homes is None or known.homes[0] is not homes:
-        kept = {own_place.OF_CATALOGUE: cluster.files.qualify(cluster.catalogue_at)} if cluster.catalogue_at else {}
-        known.homes = homes, own_place.Homes({**homes, **kept})
+        kept = cluster.files.qualify(cluster.catalogue_at) if cluster.catalogue_at else ""
+        known.homes = homes, own_place.Homes(homes, kept)
     return known.homes[1]
 
 

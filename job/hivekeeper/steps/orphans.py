@@ -29,6 +29,7 @@ from hivekeeper.steps.observe import TooLarge, ask_where_allowed, look_in_portio
 
 log = logging.getLogger(__name__)
 
+HOUR_MS = 3_600_000
 # Entries of all directories that hold tables of a database. What has more is not looked through.
 MOST_LISTED = 200_000
 # Of hidden directories in a directory that may have been a table's.
@@ -353,15 +354,16 @@ def find_in_table(cluster: Cluster, table: Table, control: ControlPaths) -> Iter
         )
 
 
-def renew_mark(cluster: Cluster, control: ControlPaths, history: History) -> Optional[Tuple[int, int]]:
+def renew_mark(cluster: Cluster, control: ControlPaths, history: History, min_age_ms: int) -> Optional[Tuple[int, int]]:
     """Since when, and until when, this log is known to belong to no table, by the NameNode's clock. A mark of another state of the log is
-    replaced, and then both are now. None, and nothing is replaced, if this machine's clock does not agree: one that is wrong for an hour
-    would make a wait of days needless.
+    replaced, and then both are now. None, and nothing is replaced, if this machine's clock does not agree: one that is wrong for days would
+    make a wait of days needless. Some minutes matter only to a wait of minutes.
     """
     files, wanted = cluster.files, OrphanMark.of(history)
-    earliest_ms = cluster.clock.now_ms() - MOST_CLOCK_DIFFERENCE_MS
+    most_ms = max(MOST_CLOCK_DIFFERENCE_MS, min(min_age_ms // 10, HOUR_MS))
+    earliest_ms = cluster.clock.now_ms() - most_ms
     now_ms = ask_time(files, control.new_mark, orphan_mark.to_text(wanted)) or 0
-    if not earliest_ms <= now_ms <= cluster.clock.now_ms() + MOST_CLOCK_DIFFERENCE_MS:
+    if not earliest_ms <= now_ms <= cluster.clock.now_ms() + most_ms:
         files.delete_file(control.new_mark)
         return None
     known = store.read_mark(cluster, control)

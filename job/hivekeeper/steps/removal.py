@@ -111,27 +111,25 @@ def set_aside(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock,
     except HivekeeperError as error:
         needed = [str(error)]
     except FilesError as error:
-        _put_back_unseen(cluster, table, removed, control, before, error)
+        _put_back_if_there(cluster, table, removed, control, str(error), before.file_id)
         raise
     if needed:
-        put_back(cluster, table, removed, control)
+        _put_back_if_there(cluster, table, removed, control, needed[0])
         raise _unknown(table, control, needed[0])
     return aside
 
 
-def _put_back_unseen(
-    cluster: Cluster, table: Table, removed: ControlPaths, control: ControlPaths, before: FileInfo, cause: FilesError
-) -> None:
-    """Put back what was perhaps set aside, though a call failed. Raises NeedsInvestigation if that cannot be done: no later command but
-    another removal looks there.
+def _put_back_if_there(cluster: Cluster, table: Table, removed: ControlPaths, control: ControlPaths, why: str, only_id: int = 0) -> None:
+    """Put back what was set aside, or perhaps was: only a directory with this id, unless it is 0. Raises NeedsInvestigation if that cannot
+    be done: no later command but another removal looks there.
     """
     try:
-        there = cluster.files.stat(removed.top)
-        if there is not None and there.file_id == before.file_id:
+        there = cluster.files.stat(removed.top) if only_id else None
+        if not only_id or there is not None and there.file_id == only_id:
             put_back(cluster, table, removed, control)
     except FilesError as error:
         raise NeedsInvestigation(
-            f"{table.full_name}: {removed.top} may have its records, and was not looked at: {cause}",
+            f"{table.full_name}: {removed.top} may have its records, and cannot be moved back ({error}): {why}",
             code=Code.UNKNOWN_FILES,
             state="nothing was removed; if another run was at work just then, rows that readers miss may be there",
             next=f"once HDFS answers, if it is there: {_by_hand(table, removed, control)}",
@@ -200,7 +198,8 @@ def remove_unborn(files: Files, place: str) -> bool:
 
 def why_not_ours(cluster: Cluster, removed: ControlPaths) -> str:
     """Why no killed run can have left this, "" if one may have: anybody may give a directory such a name, and must not end a command with
-    it. The lock of the run that set it aside had closed it to all others.
+    it. The lock of the run that set it aside had closed it to all others; but somebody may have opened it since with all that lies around
+    it, and then the seal tells.
     """
     try:
         judgement = judge(removed, cluster.files.exposed(removed.top, 0), cluster.trusted_owners)
@@ -208,7 +207,9 @@ def why_not_ours(cluster: Cluster, removed: ControlPaths) -> str:
         return str(too_many)
     if judgement.why_not:
         return judgement.why_not.what
-    return f"others may write to {removed.top}" if judgement.tighten else ""
+    seal = cluster.files.stat(removed.seal) if judgement.tighten else None
+    is_ours = seal is not None and seal.owner in {cluster.files.user_at(removed.seal), *cluster.trusted_owners}
+    return f"others may write to {removed.top}" if judgement.tighten and not is_ours else ""
 
 
 class Removed:

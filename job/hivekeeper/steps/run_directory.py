@@ -108,8 +108,8 @@ class Run:
     above: Mapping[str, Attributes] = field(default_factory=dict)
     checkpoint_interval: Optional[int] = None
     log_retention_ms: int = 0
-    # The units whose files were away for longer than a moment: of a recovery, those that had left live when it began, or perhaps when an
-    # earlier one did, which was killed.
+    # The units whose files were away for longer than a moment (`note_gap`): of a recovery, also those that had left live when it began, or
+    # perhaps when an earlier one did, which was killed.
     were_away: Set[UnitNumber] = field(default_factory=set, compare=False)
     # When the exchange began that is going on, by number (monotonic): since then the unit's files may be away.
     away_since_ms: Dict[UnitNumber, float] = field(default_factory=dict, compare=False)

@@ -844,13 +844,16 @@ def test_the_rows_of_a_table_around_the_catalogue_stay(world):
     assert theirs <= world.picture().keys()
 
 
+@pytest.mark.parametrize("has_home", [False, True], ids=["", "in a database of its own inside it"])
 @pytest.mark.parametrize("is_taken", [True, False], ids=["its name is taken", "it is new"])
 @pytest.mark.parametrize("place", [ROOT, f"{ROOT}/metadata", f"{ROOT}/metadata/tables/data"], ids=["around", "at", "inside"])
-def test_no_table_is_worked_on_where_the_catalogue_is_whatever_the_metastore_tells_of_it(world, place, is_taken):
+def test_no_table_is_worked_on_where_the_catalogue_is_whatever_the_metastore_tells_of_it(world, place, is_taken, has_home):
     """It is in no list of places if its names are taken, nor if it is younger than the list."""
     for component in COMPONENTS if is_taken else ():
         taken = a_table(name=component.table, location=f"hdfs://nn/hers/{component.table}", create_time=8)
         world.catalog.add_table(replace(taken, database="hivekeeper"))
+    if has_home:
+        world.catalog.homes["mallory"] = place
     world.metastore.locations_below([ROOT])
     everything(world)
     mine = replace(a_table(["part"], name="mine", location=place, create_time=7), database="mallory")

@@ -1288,3 +1288,18 @@ def test_nor_do_those_of_a_table_that_is_renamed_while_all_tables_are_read(monke
     monkeypatch.setattr(world.metastore, "table_names", read_and_rename)
     clean(desk, min_age_ms=0)
     assert done and held <= set(world.picture())
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o775])
+def test_rows_in_what_a_killed_forget_had_set_aside_come_back_though_others_may_write_there(mode):
+    """By mistake (`hdfs dfs -chmod -R g+w`). Its seal tells that it is ours."""
+    desk = build("flat")
+    desk.append("", "a", "b")
+    desk.kill_before(["rename_exact", "/ready/u00001 "], desk.compact)
+    removed = ControlPaths(desk.control.top).removed("20260101t000000z-0000")
+    desk.world.files.namespace.rename(desk.control.top, removed)
+    node = desk.world.files.namespace.directory(removed)
+    node.attributes = replace(node.attributes, mode=mode)
+    assert clean(desk).code is Exit.DONE
+    assert not any(path.startswith(removed) for path in desk.world.picture())
+    assert desk.recover().code is Exit.DONE

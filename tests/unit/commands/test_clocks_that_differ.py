@@ -143,3 +143,17 @@ def test_a_mark_counts_where_the_namenode_takes_long_to_tell_its_time():
     drop(desk)
     at(desk, ["write_new.close", "_orphan.json.part"], lambda: desk.world.clock.sleep_ms(600_000))
     assert records(clean(desk)).state is OrphanState.MARKED
+
+
+@pytest.mark.parametrize("seconds", [90, -90])
+def test_what_is_left_of_dropped_tables_goes_by_clocks_that_differ_by_little_of_its_wait(seconds):
+    """Kerberos allows five minutes, and in cluster mode any node's clock counts."""
+    desk = build("flat")
+    drop(desk)
+    states = []
+    for day in (0, 8):
+        wait(desk, day)
+        cluster = replace(desk.world.cluster, clock=Wrong(desk.world.clock, seconds * 1000))
+        result = clean_up_orphans(a_context(cluster, Selection(databases=("sales",)), f"20260901t03030{day}z-0000", Settings()))
+        states.append(records(result).state)
+    assert states == [OrphanState.MARKED, OrphanState.REMOVED]

@@ -108,3 +108,12 @@ def test_one_that_a_killed_run_had_finished_was_dropped_on_purpose():
     desk.kill_before(["rename_exact", "/ready/u00002 "], desk.compact)
     drop_partition(desk)
     assert desk.recover().code is Exit.PARTIAL
+
+
+def test_a_directory_that_was_made_again_with_the_note_of_a_gap_is_no_strangers():
+    """A run that stands still notes its gap in a directory that its tasks have made again after another one took its own over."""
+    desk = desk_by(["dt"])
+    again = desk.control.run("20260101t050000z-0000")
+    desk.world.files.writer.make_directory(again.state("stage"))
+    desk.world.files.write_new(again.away(1), "")
+    assert desk.recover().code is Exit.DONE

@@ -585,3 +585,22 @@ def test_a_directory_that_others_have_called_like_records_set_aside_does_not_end
     assert again.code is Exit.DONE
     assert (again.tables[0].forgotten is None) is not dry_run
     assert desk.world.files.stat(f"{beside}/rows")
+
+
+def test_records_that_are_needed_are_told_of_where_they_cannot_go_back(desk, monkeypatch):
+    """The look behind the rename has shown them, and the one call that brings them back fails."""
+    rows = desk.world.rows_of(desk.table) + Counter("ab")
+    rename = FakeFiles.rename_exact
+
+    def fail_once(self, source, target, *more, **options):
+        if "/.hivekeeper.removed-" not in source:
+            return rename(self, source, target, *more, **options)
+        monkeypatch.setattr(FakeFiles, "rename_exact", rename)
+        raise FilesUnavailable("failover")
+
+    result = forget_beside_a_killed_run(desk, lambda: monkeypatch.setattr(FakeFiles, "rename_exact", fail_once))
+    removed = desk.control.removed(desk.runs[-2])
+    assert result.code is Exit.INVESTIGATE
+    assert f"hdfs dfs -mv {removed} {desk.control.top}" in result.tables[0].problem.next
+    desk.world.files.namespace.rename(removed, desk.control.top)
+    assert (desk.recover().code, desk.world.rows_of(desk.table)) == (Exit.DONE, rows)

@@ -70,8 +70,9 @@ def test_a_table_in_or_around_the_directory_of_another_database_is_refused_and_t
 
 
 @pytest.mark.parametrize("place", ["hdfs://nn/w/sales.db", "hdfs://nn/w/sales.db/events", "hdfs://nn/w/sales.db/events/x"])
-def test_so_is_one_in_or_around_that_of_the_catalogue_even_where_it_is_that_of_its_own_database(place):
-    homes = own_place.Homes({"sales": "hdfs://nn/w/sales.db", own_place.OF_CATALOGUE: place})
+@pytest.mark.parametrize("home", ["hdfs://nn/w/sales.db", "hdfs://nn/w/sales.db/events", "hdfs://nn/w/sales.db/events/x"])
+def test_so_is_one_in_or_around_that_of_the_catalogue_whatever_its_own_database_has(place, home):
+    homes = own_place.Homes({"sales": home}, place)
     assert "the catalogue (" in own_place.refuse_home(a_table(location="hdfs://nn/w/sales.db/events"), homes).what
 
 
