@@ -1,4 +1,4 @@
-"""Somebody fills the directory that one table of theirs lies in: what is left of others' tables, beside tables of the same database, is told."""
+"""Somebody fills the directory that a table of theirs lies in: what is left beside tables of others in the same database is told."""
 
 from __future__ import annotations
 
