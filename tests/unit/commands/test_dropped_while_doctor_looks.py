@@ -1,0 +1,40 @@
+"""Somebody drops a table of their own while `doctor` looks at the tables of its database: nothing on this machine is to be fixed."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+
+from hivekeeper.codes import Exit
+from hivekeeper.commands.doctor import Subject, check_up
+from hivekeeper.model import Selection
+from hivekeeper.ports import NoPermission
+from support.builders import a_table
+from support.contexts import PREFIX, QUIET
+from support.world import World
+from unit.commands.test_doctor import HealthyProbes
+
+RUN = "20260101t020304z-0000"
+
+
+@pytest.mark.parametrize("broken", [{}, {"room": NoPermission("/warehouse/sales/events")}], ids=["all is well", "a right is missing"])
+def test_a_table_of_a_database_that_is_dropped_meanwhile_is_no_fault_of_this_machine(monkeypatch, broken):
+    world = World()
+    for name in ("events", "tmp"):
+        world.add_table(a_table(["dt"], name=name), {"dt=1": [1]})
+    names = world.metastore.table_names
+
+    def drop_behind(database):
+        told = names(database)
+        world.catalog.drop_table("sales.tmp")
+        return told
+
+    monkeypatch.setattr(world.metastore, "table_names", drop_behind)
+
+    @contextmanager
+    def open_probes():
+        yield HealthyProbes(world, broken)
+
+    found = check_up(open_probes, world.clock, Subject(Selection(databases=("sales",)), lambda _table: QUIET, PREFIX, RUN))
+    assert found.code is (Exit.UNUSABLE if broken else Exit.DONE)
