@@ -33,8 +33,9 @@ def world():
 
 
 def nights(world):
-    """The results of some nights, each with a window of as many minutes as the table that comes first has partitions: each day, whoever
-    may write to that adds small files to each of these.
+    """The results of some nights, each with a window of as many minutes as `aaa` has partitions: each day, whoever may write to that adds
+    small files to each of these. Nothing here is by chance: the order of a run's tables comes from its id, and these ids are fixed; by
+    them `events` comes first in some of these nights.
     """
 
     def pass_time(what):
