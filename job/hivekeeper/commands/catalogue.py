@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import logging
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Dict, Optional, Sequence, Tuple
 
 from hivekeeper.catalogue import row_groups
@@ -14,6 +13,7 @@ from hivekeeper.catalogue.columns import COMPONENTS, RUNS, TABLES, VIEWS, Compon
 from hivekeeper.catalogue.rows import Level
 from hivekeeper.commands import per_table
 from hivekeeper.commands.context import Context
+from hivekeeper.commands.selection import is_excluded
 from hivekeeper.config.settings import CatalogueSettings
 from hivekeeper.errors import UsageError
 from hivekeeper.model import Selection
@@ -112,7 +112,7 @@ def _is_selected(selected: Selection, database: str, table: str) -> bool:
     name = f"{database}.{table}"
     named = not selected.databases and not selected.tables
     named = named or database in map(str.lower, selected.databases) or name in map(str.lower, selected.tables)
-    return named and not any(fnmatchcase(name, pattern.lower()) for pattern in selected.exclude)
+    return named and not is_excluded(name, selected.exclude)
 
 
 def most_row_groups(settings: CatalogueSettings) -> int:

@@ -63,7 +63,7 @@ class SelectedTables:
         """
         is_begun = False
         for database, inside in self._turns:
-            chosen = [name for name in inside if not _is_excluded(f"{database}.{name}", self._exclude)]
+            chosen = [name for name in inside if not is_excluded(f"{database}.{name}", self._exclude)]
             read_ms = self._cluster.clock.monotonic_ms()
             try:
                 found = dict(self._cluster.metastore.tables(database, chosen))
@@ -148,7 +148,7 @@ def _is_backup(table: Table) -> bool:
     return bool(table.backup_of)
 
 
-def _is_excluded(full_name: str, patterns: Sequence[str]) -> bool:
+def is_excluded(full_name: str, patterns: Sequence[str]) -> bool:
     """A pattern with a dot is matched against database.table, one without against the table alone."""
     table = full_name.partition(".")[2]
     return any(fnmatchcase(full_name if "." in pattern else table, pattern.lower()) for pattern in patterns)
