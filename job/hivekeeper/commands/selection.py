@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 WantedName = Callable[[str], bool]
 
 NO_SUCH_TABLE = Reason(Code.NO_SUCH_TABLE, "no such table", "look at the spelling; SHOW TABLES lists them")
+NO_NAME = Reason(Code.NO_SUCH_TABLE, "not a table's name", "write DATABASE.TABLE, with one dot and no catalog, or leave it out of the list")
 
 
 class SelectedTables:
@@ -42,6 +43,9 @@ class SelectedTables:
         self._named = {name.lower() for name in selection.tables}
         self._wanted: Dict[str, List[str]] = {}
         for name in selection.tables:
+            if not names.is_table_name(name):
+                self.absent[name] = NO_NAME
+                continue
             database, table = name.lower().split(".")
             self._wanted.setdefault(database, []).append(table)
         for database in dict.fromkeys(name.lower() for name in selection.databases):
