@@ -11,9 +11,8 @@ from hivekeeper.catalogue import row_groups
 from hivekeeper.catalogue.catalogue import Catalogue
 from hivekeeper.catalogue.columns import COMPONENTS, RUNS, TABLES, VIEWS, Component
 from hivekeeper.catalogue.rows import Level
-from hivekeeper.commands import per_table
+from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.selection import is_excluded
 from hivekeeper.config.settings import CatalogueSettings
 from hivekeeper.errors import UsageError
 from hivekeeper.model import Selection
@@ -112,7 +111,7 @@ def _is_selected(selected: Selection, database: str, table: str) -> bool:
     name = f"{database}.{table}"
     named = not selected.databases and not selected.tables
     named = named or database in map(str.lower, selected.databases) or name in map(str.lower, selected.tables)
-    return named and not is_excluded(name, selected.exclude)
+    return named and not selection.is_excluded(name, selected.exclude)
 
 
 def most_row_groups(settings: CatalogueSettings) -> int:

@@ -116,8 +116,8 @@ class SelectedTables:
 
 
 def _mix(wanted: Mapping[str, Sequence[str]], named: Container[str], order: random.Random) -> List[Tuple[str, List[str]]]:
-    """Turns in which no table and no database always comes behind the same others; the named ones keep theirs. Of the definitions of two
-    databases those of one still go before the next ones are read.
+    """Turns in which no table and no database always comes behind the same others; the named ones keep theirs. The tables of a
+    database stay together, since their definitions are held together.
     """
     first: List[Tuple[str, List[str]]] = []
     others: List[Tuple[str, List[str]]] = []
@@ -153,9 +153,12 @@ def _is_backup(table: Table) -> bool:
 
 
 def is_excluded(full_name: str, patterns: Sequence[str]) -> bool:
-    """A pattern with a dot is matched against database.table, one without against the table alone."""
+    """A pattern with a dot is matched against database.table, one without against the table alone. Hive 4 allows signs of patterns in
+    names, so each also stands for itself.
+    """
     table = full_name.partition(".")[2]
-    return any(fnmatchcase(full_name if "." in pattern else table, pattern.lower()) for pattern in patterns)
+    asked = [(full_name if "." in pattern else table, pattern.lower()) for pattern in patterns]
+    return any(name == pattern or fnmatchcase(name, pattern) for name, pattern in asked)
 
 
 def refuse_where(table: Table, selected: Selection) -> Optional[Reason]:

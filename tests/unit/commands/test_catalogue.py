@@ -739,6 +739,14 @@ def test_show_prints_what_is_recorded(world):
     assert screen.render(ask(world, Request("show", "views"))) == "nothing is recorded"
 
 
+def test_delete_leaves_the_rows_of_tables_that_are_left_out_as_in_all_commands(world):
+    """By a pattern without a dot: it was compared with the names of databases, too."""
+    world.add_table(a_table(name="plain"), {"": [1000] * 4})
+    everything(world)
+    ask(world, Request("delete"), Selection(databases=("sales",), exclude=("events",)))
+    assert {row[0] for row in rows_in(world.cluster, TABLES, ("table_name",))} == {"events"}
+
+
 def test_show_takes_a_component_a_kind_columns_a_key_tables_and_a_limit(world):
     world.add_table(a_table(name="plain"), {"": [1000] * 4})
     everything(world)
@@ -751,6 +759,7 @@ def test_show_takes_a_component_a_kind_columns_a_key_tables_and_a_limit(world):
     assert [row[0] for row in found] == ["dt=2"]
     assert len(rows(Request("show", kind="PARTITION"), tables=("sales.EVENTS",))) == 3
     assert len(rows(Request("show", kind="PARTITION"), databases=("sales",), exclude=("*.events",))) == 1
+    assert len(rows(Request("show", kind="PARTITION"), databases=("sales",), exclude=("events",))) == 1
     assert rows(Request("show"), databases=("other",)) == ()
     limited = ask(world, Request("show", kind="PARTITION", limit=2))
     assert (len(limited.catalogue.rows), limited.catalogue.has_more) == (2, True)
