@@ -274,6 +274,13 @@ def backup_name(prefix: str, table: str, run: RunId) -> str:
     return f"{prefix}{table}_{day}_{time}"
 
 
+def is_table_name(text: str) -> bool:
+    """Whether a text is DATABASE.TABLE. With an @ clients of Hive 3 begin the name of a catalog (MetaStoreUtils.prependCatalogToDbName):
+    that would be another name of a table that has one without it.
+    """
+    return TABLE.fullmatch(text) is not None and not text.startswith("@")
+
+
 def is_backup(name: str, prefix: str) -> bool:
     return backup_pattern(prefix).fullmatch(name) is not None
 

@@ -702,6 +702,10 @@ class Stopping(Protocol):
     def signal(self) -> int:
         """Number of the signal that requested the stop, 0 if none did."""
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether a time limit or a stop file is set, by which runs may end before all tables had their turn. Signals do not count."""
+
     def why(self) -> str:
         """Why nothing more may be started, "" if there is no reason. Waits for the end of a pause."""
 
@@ -716,6 +720,7 @@ class NeverStops:
     """For when no stop condition is configured."""
 
     signal = 0
+    is_limited = False
 
     def why(self) -> str:
         return ""

@@ -122,23 +122,40 @@ def _look_through(
     found: Set[ControlPaths] = set()
     removed: List[FileInfo] = []
     listed: Set[str] = set()
-    left = MOST_LISTED
-    for parent in [home, *sorted(_find_parents(cluster, tables) - {home})]:
-        if parent in looked.directories:
-            found.update(looked.directories[parent])
-            continue
-        try:
-            entries = _list_entries(cluster, parent, left)
-        except (Refused, FilesError) as error:
-            if parent == home:
-                raise
-            log.warning("step=find-orphans reason=%r", f"{parent} is left out: {error}")
-            continue
-        left -= len(entries)
+    parents = {home, *_find_parents(cluster, tables)}
+    for parent in parents & looked.directories.keys():
+        found.update(looked.directories[parent])
+    for parent, entries in _list_in_turn(cluster, home, parents - looked.directories.keys()):
         listed.add(parent)
         found.update(_controls_among(entry for entry in entries if entry.is_dir))
         removed += _removed_among(cluster, entries)
     return found, removed, listed
+
+
+def _list_in_turn(cluster: Cluster, home: str, parents: Set[str]) -> Iterator[Tuple[str, Sequence[FileInfo]]]:
+    """The entries of each of these directories, that of the database first. Each other one gets an equal share of what may still be listed.
+    Those with more wait, and share what the others have left over, as long as that more than doubles their share; then the first of them
+    may take all of it. So nothing is listed more than some twenty times. What finds no room, or is closed, is left out, and told.
+    """
+    left, share, waiting = MOST_LISTED, 0, sorted(parents - {home})
+    if home in parents:
+        entries = _list_entries(cluster, home, left)
+        left -= len(entries)
+        yield home, entries
+    while waiting:
+        is_last = len(waiting) == 1 or left // len(waiting) <= 2 * share
+        share, some, waiting = left // len(waiting), waiting, []
+        for parent in some:
+            try:
+                entries = _list_entries(cluster, parent, left if is_last else share)
+            except (Refused, FilesError) as error:
+                if isinstance(error, Refused) and not is_last:
+                    waiting.append(parent)
+                else:
+                    log.warning("step=find-orphans reason=%r", f"{parent} is left out: {error}")
+                continue
+            left -= len(entries)
+            yield parent, entries
 
 
 def _find_parents(cluster: Cluster, tables: Sequence[Table]) -> Set[str]:
