@@ -6,7 +6,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from unit.steps.test_other_directory_at_live import give_rights
+from hivekeeper.steps.attributes import RightsOfLive
+from hivekeeper.steps import rollback
+from support.joined_desk import a_desk as a_desk_of_joins, at, files_of, joined_path
+
+from support.desk import outcomes
+from unit.steps.test_other_directory_at_live import a_desk, give_rights
 from unit.steps.test_rights_that_a_rollback_changes import run_as_superuser
 from unit.steps.test_rollback_of_closed_units import compacted, place_of
 
@@ -58,3 +63,45 @@ def test_a_backup_is_closed_as_live_is(moves, monkeypatch):
     monkeypatch.setattr(desk.world.files, "attributes", read)
     desk.rollback()
     assert desk.world.files.namespace.find(live).mode == 0o700
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_partition_that_was_closed_while_copies_were_written_is_not_opened(moves, monkeypatch):
+    desk = a_desk()
+    live = desk.live("dt=1")
+    give_rights(desk, live, mode=0o755)
+    at(desk, ["write_new", "certificates-1"], lambda: give_rights(desk, live, mode=0o700))
+    compare = RightsOfLive._compare
+
+    def compare_while_away(self, some, most):
+        if not moves:
+            return compare(self, some, most)
+        with away(desk, live):
+            return compare(self, some, most)
+
+    monkeypatch.setattr(RightsOfLive, "_compare", compare_while_away)
+    print(outcomes(desk.compact()))
+    assert desk.world.files.namespace.find(live).mode == 0o700
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_joined_file_that_was_closed_while_its_copy_was_made_is_not_opened(moves, monkeypatch):
+    desk = a_desk_of_joins()
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    path, compare = joined_path(desk), rollback.why_other_rights
+
+    def compare_while_away(run, holder):
+        if not moves or holder.path != path:
+            return compare(run, holder)
+        with away(desk, path):
+            return compare(run, holder)
+
+    monkeypatch.setattr(rollback, "why_other_rights", compare_while_away)
+    at(desk, ["write_ends", "unit=1"], lambda: give_rights_to_file(desk, path))
+    print(outcomes(desk.rollback()))
+    assert {name for name in files_of(desk) if desk.world.files.stat(f"{desk.live('dt=1')}/{name}").mode != 0o600} == {"large.parquet"}
+
+
+def give_rights_to_file(desk, path):
+    give_rights(desk, path, file_mode=0o600)
