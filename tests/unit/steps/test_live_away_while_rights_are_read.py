@@ -105,3 +105,20 @@ def test_a_joined_file_that_was_closed_while_its_copy_was_made_is_not_opened(mov
 
 def give_rights_to_file(desk, path):
     give_rights(desk, path, file_mode=0o600)
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_file_that_was_closed_while_copies_were_written_is_not_opened(moves, monkeypatch):
+    desk = a_desk()
+    file = sorted(desk.world.files.contents(desk.live("dt=1")))[0]
+    at(desk, ["write_new", "certificates-1"], lambda: give_rights(desk, file, file_mode=0o600))
+    compare = RightsOfLive._compare
+
+    def compare_while_away(self, some, most):
+        if not moves:
+            return compare(self, some, most)
+        with away(desk, file):
+            return compare(self, some, most)
+
+    monkeypatch.setattr(RightsOfLive, "_compare", compare_while_away)
+    assert outcomes(desk.compact()) == {"dt=1": "given-up"}
