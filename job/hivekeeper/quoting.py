@@ -28,6 +28,14 @@ def literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def is_plain(text: str) -> bool:
+    """Whether a statement for an operator to copy may have this text in quotes.
+
+    Beeline ends one at a semicolon, and leaves out comments, also in quotes that it does not know, and replaces variables in all.
+    """
+    return text.isprintable() and not re.search(r"[;`'\"\\]|--|/\*|\$\{", text)
+
+
 def log_field(table: str) -> str:
     """A table's full name as a word of its own, which neither says other fields of a log line nor reads like a partition of another table:
     Hive 4 allows blanks, `=` and `/` in it.

@@ -86,9 +86,9 @@ class Code(Coded):
         Topic.TABLES,
         Exit.REFUSED,
         "another table of any database, or another partition, has the same, an outer or an inner directory, and would be swapped with it "
-        "(a backup table of its own is no reason); or the table lies in another database's directory, or around one. Another table has its "
-        "location, the property `path` of its SerDe, where Spark reads it, and, if one is a pattern (`*`, `?`, `[`, `{`), the directory "
-        "before that",
+        "(a backup table of its own is no reason); or the table lies in another database's directory, or in the catalogue's, or around one."
+        " Another table has its location, the property `path` of its SerDe, where Spark reads it, and, if one is a pattern (`*`, `?`, `[`, "
+        "`{`), the directory before that",
         "give each a directory of its own",
     )
 

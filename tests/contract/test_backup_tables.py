@@ -256,6 +256,23 @@ def test_no_backup_table_is_made_of_another_table_that_has_the_name_by_now(world
     assert find(world, backup_of(world)) is None
 
 
+def test_no_backup_table_has_partitions_of_another_table_that_gets_the_name_while_they_are_read(world):
+    table, other = world.add_table("events"), world.add_table("closed")
+    add_partitions(world, table, ["a"])
+    foreign = replace(table.storage, serde_parameters={"serialization.format": "1", "key": "of others"})
+    world.metastore.add_partition(other, replace(partition_of(other, "a"), storage=foreign))
+    renames = [(table, "former"), (other, "events")]
+
+    def act() -> None:
+        while renames:
+            world.rename_table(*renames.pop(0))
+
+    world.let_act(act, "getPartitionsByNames")
+    with pytest.raises(MetastoreRefused, match="another table by now"):
+        make_backup(world, table, {"dt=a": place(world, 1)})
+    assert not renames and find(world, backup_of(world)) is None
+
+
 def test_a_backup_table_that_can_lie_nowhere_is_not_left_behind(world):
     table = world.add_table("events")
     add_partitions(world, table, ["a"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -142,3 +143,21 @@ def test_rows_of_long_texts_go_in_small_pieces(gateway, tmp_path, monkeypatch):
     assert row_files.write(path, {"text": "string", "number": "bigint"}, iter(rows)) == len(rows)
     assert list(row_files.read(path, {"text": "string", "number": "bigint"})) == rows
     assert max(sizes) < 2**23
+
+
+@local_only
+@pytest.mark.jvm
+@pytest.mark.parametrize("name", [*hostile_files.FOOTERS, *hostile_files.CONTENTS])
+def test_a_file_that_no_catalogue_has_written_costs_an_error_at_most(gateway, tmp_path, name):
+    """Only the user of the runs and trusted owners can put one there (unit/catalogue/test_store.py)."""
+    from hivekeeper.cluster.row_files import ParquetRowFiles
+
+    content = {**hostile_files.FOOTERS, **hostile_files.CONTENTS}[name]()
+    (tmp_path / "a.parquet").write_bytes(content)
+    (tmp_path / "good.parquet").write_bytes(hostile_files.good())
+    files, began = ParquetRowFiles(gateway), cpu_seconds(gateway)
+    for columns in ({"id": "bigint"}, {"id": "string"}, {"gone": "string"}):
+        with suppress(FilesError):
+            assert len(list(files.read(f"{tmp_path}/a.parquet", columns))) <= 3
+    assert cpu_seconds(gateway) - began < 10
+    assert list(files.read(f"{tmp_path}/good.parquet", {"gone": "string"})) == [(None,)]

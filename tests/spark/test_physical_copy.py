@@ -596,6 +596,21 @@ def test_what_this_library_cannot_decode_is_in_the_form(gateway, tmp_path):
     }
 
 
+@pytest.mark.parametrize("some", [slice(None), slice(1, None), slice(1)], ids=["all", "not the first", "the first"])
+def test_columns_that_lie_in_another_file_are_refused(gateway, tmp_path, some):
+    """Some readers look for them there, others, as Spark, do not: a copy would show the rows that only the latter saw."""
+    (tmp_path / "u").mkdir()
+    pq.write_table(pa.table({"x": [1, 2, 3], "y": [4, 5, 6]}), tmp_path / "u" / "a")
+
+    def lay_elsewhere(footer):
+        for chunk in footer[footers.ROW_GROUPS][1][1][0][footers.COLUMNS][1][1][some]:
+            chunk[1] = (footers.BINARY, b"b")
+
+    footers.change(tmp_path / "u" / "a", lay_elsewhere)
+    found = SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / "u")})["u"]
+    assert found.unreadable or [group.form.undecodable for group in found.groups] == [("columns in another file",)]
+
+
 def test_an_encoding_that_this_library_cannot_read_is_in_the_form(gateway, copier, tmp_path):
     options = {"use_dictionary": False, "column_encoding": {"a": "BYTE_STREAM_SPLIT"}}
     foreign_files.write_two(tmp_path / "u", pa.table({"a": pa.array([1, 2], pa.int32())}), **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,8 +40,11 @@ HOSTILE = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "10000",
 }
 
+# What Java and Spark add to names in the directory for temporary files: a UUID, or a number of 63 bits.
+RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{12}")
+
 REPORT = """
-import json, sys
+import json, os, sys
 from hivekeeper.cluster.driver import Driver, StopAsked
 from hivekeeper.cluster.session import GUARDS, Where
 from hivekeeper.errors import HivekeeperError
@@ -62,6 +66,8 @@ found = {}
 spark = Driver(options, "ERROR").session
 found["session"], found["new_session"] = values(spark), values(spark.newSession())
 spark.range(10).repartition(1).write.parquet(sys.argv[2])
+spark.sql("SHOW DATABASES").collect()
+found["temporary"] = os.listdir(sys.argv[3])
 spark.stop()
 from pyspark.sql import SparkSession
 builder = SparkSession.builder.enableHiveSupport()
@@ -105,12 +111,13 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Any]:
     options = {
         "spark.master": "local[1]",
         "spark.ui.enabled": "false",
-        "spark.driver.extraJavaOptions": f"{FEW_ROWS} {WITHOUT_FSYNC}",
+        "spark.driver.extraJavaOptions": f"{FEW_ROWS} {WITHOUT_FSYNC} -Djava.io.tmpdir={home}/tmp",
         "spark.hadoop.javax.jdo.option.ConnectionURL": url,
     }
+    (home / "tmp").mkdir()
     environment = {**os.environ, "SPARK_CONF_DIR": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
     output = home / "output"
-    found = run_python(REPORT, json.dumps(options), str(output), home=home, environment=environment)
+    found = run_python(REPORT, json.dumps(options), str(output), f"{home}/tmp", home=home, environment=environment)
     found["written"] = sorted(path.name for path in output.iterdir())
     return found
 
@@ -126,6 +133,12 @@ def test_a_new_session_of_the_same_context_begins_guarded(report):
 def test_only_one_data_file_is_written_whatever_the_site_says(report):
     (written,) = [name for name in report["written"] if not name.endswith(".crc")]
     assert written.startswith("part-")
+
+
+def test_a_session_makes_nothing_in_tmp_by_a_name_that_others_could_take_first(report):
+    """Such as the user's name, which a session of Hive makes a directory by (hive.exec.local.scratchdir)."""
+    assert any(name.startswith("spark-") for name in report["temporary"])
+    assert [name for name in report["temporary"] if not RANDOM.search(name)] == []
 
 
 def test_a_running_context_with_dangerous_core_settings_is_refused(report):

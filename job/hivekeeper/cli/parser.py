@@ -314,7 +314,13 @@ def _add_selection(parser: Parser, where: str = "", no_where: str = "") -> None:
         action=Once,
         help="a file with one table per line; lines that begin with # are comments",
     )
-    group.add_argument("--exclude", metavar="GLOB", action="append", default=[], help="leave out tables that match; may be repeated")
+    group.add_argument(
+        "--exclude",
+        metavar="GLOB",
+        action="append",
+        default=[],
+        help="leave out tables that match ([*] is the sign itself); may be repeated",
+    )
     if where:
         example = f"partitions to {where}, by partition columns, such as \"dt >= '2026-01-01'\""
         group.add_argument("--where", metavar="PREDICATE", action=Once, help=example)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import heapq
 import logging
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Dict, Optional, Sequence, Tuple
 
+from hivekeeper import names
 from hivekeeper.catalogue import row_groups
 from hivekeeper.catalogue.catalogue import Catalogue
 from hivekeeper.catalogue.columns import COMPONENTS, RUNS, TABLES, VIEWS, Component
 from hivekeeper.catalogue.rows import Level
-from hivekeeper.commands import per_table
+from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.config.settings import CatalogueSettings
 from hivekeeper.errors import UsageError
@@ -58,6 +58,11 @@ def open_known(context: Context, settings: CatalogueSettings, trusted: Tuple[str
             raise
         log.warning("step=catalogue failed reason=%r", f"{error}; the command goes on as if nothing was known")
         return None
+
+
+def place_of(settings: CatalogueSettings) -> str:
+    """Where its files are, as it is written; "" without a catalogue."""
+    return names.join(settings.base_path, settings.relative_path) if settings.base_path else ""
 
 
 def run_catalogue(context: Context, settings: CatalogueSettings, trusted: Tuple[str, ...], request: Request) -> CommandResult:
@@ -112,7 +117,7 @@ def _is_selected(selected: Selection, database: str, table: str) -> bool:
     name = f"{database}.{table}"
     named = not selected.databases and not selected.tables
     named = named or database in map(str.lower, selected.databases) or name in map(str.lower, selected.tables)
-    return named and not any(fnmatchcase(name, pattern.lower()) for pattern in selected.exclude)
+    return named and not selection.is_excluded(name, selected.exclude)
 
 
 def most_row_groups(settings: CatalogueSettings) -> int:

@@ -6,6 +6,7 @@ Only looks. The directories on the way are judged as those above a catalogue are
 from __future__ import annotations
 
 from typing import Collection, Optional, Sequence
+from urllib.parse import unquote
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import UsageError
@@ -26,8 +27,11 @@ def require_trusted(files: Files, paths: Sequence[str], trusted: Collection[str]
 
 
 def refuse_untrusted(files: Files, paths: Sequence[str], trusted: Collection[str]) -> Optional[Reason]:
-    """Why the first such file is not to be used; None if there is none. What is missing, or not on HDFS, is left to its reader."""
-    for path in dict.fromkeys(map(files.qualify, paths)):
+    """Why the first such file is not to be used; None if there is none. What is missing, or not on HDFS, is left to its reader.
+
+    Spark takes most paths for URIs, so each is judged as it is written, and decoded.
+    """
+    for path in dict.fromkeys(files.qualify(spelled) for each in paths for spelled in (each, unquote(each))):
         if path.startswith(FILE_SYSTEMS):
             why = _refuse(files, path, trusted)
             if why is not None:

@@ -65,8 +65,9 @@ def refuse_copy(form: Form, format: str, codec: str, spark_version: str) -> Opti
     """Why the stored values of files of this form cannot be copied into a file with this codec. A copy interprets no value, so only
     what cannot be read or written at all is a reason.
     """
-    if form.undecodable:
-        return f"this cluster's {_LIBRARIES[format]} library cannot read {form.undecodable[0]}"
+    why = _refuse_undecodable(form, format)
+    if why:
+        return why
     if codec not in list_writable(format, spark_version):
         return f"Spark {spark_version} cannot write the codec {codec}"
     try:
@@ -93,6 +94,10 @@ def _refuse_same_names(fields: Sequence[ParquetField]) -> Optional[str]:
     return _first(_refuse_same_names(field.children) for field in fields if field.physical == "group")
 
 
+def _refuse_undecodable(form: Form, format: str) -> Optional[str]:
+    return f"this cluster's {_LIBRARIES[format]} library cannot read {form.undecodable[0]}" if form.undecodable else None
+
+
 def _refuse_codec(form: Form, format: str, spark_version: str) -> Optional[str]:
     if "+" in form.codec:
         return f"one file mixes the codecs {form.codec.replace('+', ' and ')}"
@@ -108,7 +113,8 @@ def _refuse_parquet(form: Form, spark_version: str) -> Optional[str]:
     fields = parse_parquet(form.schema)
     leaves = [leaf for field in fields for leaf in field.leaves]
     return (
-        _refuse_names([field.name for field in fields])
+        _refuse_undecodable(form, PARQUET)
+        or _refuse_names([field.name for field in fields])
         or _first(_refuse_field(field, spark_version) for field in fields)
         or _refuse_mixture(fields, leaves)
         or _refuse_times(form, leaves)
@@ -312,7 +318,8 @@ def _refuse_orc(form: Form, spark_version: str, time_zone: str) -> Optional[str]
         if not re.fullmatch(r"\d+\.spark\.sql\.catalyst\.type=\w+", attribute) or read_version(spark_version) < (3, 4):
             return f"its columns carry attributes that Spark may not write back ({attribute})"
     return (
-        _refuse_orc_rows(root)
+        _refuse_undecodable(form, ORC)
+        or _refuse_orc_rows(root)
         or _first(_refuse_orc_type(kind) for kind in root.all)
         or _refuse_zone(form, root, time_zone)
         or _refuse_orc_keys(form)

@@ -40,15 +40,20 @@ def refuse_at_former_places(cluster: Cluster, table: Table, places: Iterable[str
     for control in (ControlPaths(top) for top in tops if top in found and found[top].exists):
         run = _find_interrupted(cluster, table, control, trusted)
         if run is not None:
-            name = f"{quoting.identifier(table.database)}.{quoting.identifier(table.name)}"
             raise NeedsInvestigation(
                 f"{table.full_name}: run {run} is at work, or was interrupted, and the table's location was set elsewhere since: its "
                 f"records are in {control.top}",
                 code=Code.UNSETTLED,
                 state="nothing was changed there; no row is lost, but readers may miss a partition until that run is settled",
-                next=f"ALTER TABLE {name} SET LOCATION {quoting.literal(control.home)}, then run: "
-                f"hivekeeper recover --table {quoting.shell(table.full_name)}; then the location may be set again",
+                next=f"{_how_to_set_back(table, control.home)}, then run: hivekeeper recover --table {quoting.shell(table.full_name)}; "
+                "then the location may be set again",
             )
+
+
+def _how_to_set_back(table: Table, place: str) -> str:
+    if not all(map(quoting.is_plain, (table.database, table.name, place))):
+        return f"set the table's location back to {place} (no statement is shown: clients differ in how they read such a name or place)"
+    return f"ALTER TABLE {quoting.identifier(table.database)}.{quoting.identifier(table.name)} SET LOCATION {quoting.literal(place)}"
 
 
 def _find_interrupted(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> Optional[str]:

@@ -102,6 +102,15 @@ def test_exclude_leaves_tables_out(world):
     assert set(statuses(run(world, databases=("sales",), exclude=("a_*", "sales.b*")))) == {"sales.events"}
 
 
+@pytest.mark.parametrize("pattern", ["sales.odd[1]*", "odd[1]*", "odd[[]1][*]"])
+def test_exclude_leaves_out_the_table_that_it_names_though_hive_4_allows_the_signs_of_patterns_in_names(world, pattern):
+    world.add_table(a_table(name="odd[1]*"), {"": [1000] * 3})
+    world.add_table(a_table(name="odd[1]x"), {"": [1000] * 3})
+    shown = set(statuses(run(world, databases=("sales",), exclude=(pattern,))))
+    assert "sales.odd[1]*" not in shown
+    assert "sales.odd[1]x" in shown
+
+
 def test_two_tables_in_one_directory_are_both_refused(world):
     world.catalog.add_table(a_table(name="fake", location=a_table().location + "/dt=1"))
     result = run(world, databases=("sales",))

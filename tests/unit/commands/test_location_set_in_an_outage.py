@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper import quoting
 from hivekeeper.codes import Exit
 from hivekeeper.commands import backup, cleanup, compact_swap, recover, rollback, verify
 from hivekeeper.model import Selection
@@ -162,3 +163,25 @@ def test_a_table_with_its_partitions_in_it_costs_no_call(command, monkeypatch):
     work, selected = COMMANDS[command]
     work(a_context(desk.world.cluster, selected, desk._new_run(), desk.settings))
     assert not asked
+
+
+ODD = "events`;drop table payments;`"
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("events", "hdfs://nn/w/a;drop table payments;b"), (ODD, "hdfs://nn/w/a"), ("events", "hdfs://nn/w/it's"), ("a--b", "hdfs://nn/w/a")],
+    ids=["semicolon in its place", "in its name", "quote", "comment"],
+)
+def test_no_statement_is_shown_that_beeline_may_split(name, place):
+    """Beeline of Hive 3 ends a statement at a semicolon in back-quotes, and knows comments there."""
+    world = World()
+    world.add_table(a_table(["dt"], name=name, location=place, create_time=5), {"dt=1": [MIB] * 3, "dt=2": [MIB] * 3})
+    desk = Desk(world, f"sales.{name}")
+    desk.kill_before(["rename_exact", "/ready/u00001 "], desk.compact)
+    set_location(desk)
+    (table,) = run(desk, "backup").tables
+    assert table.problem.code is Code.UNSETTLED
+    assert "ALTER" not in table.problem.next
+    assert place in table.problem.next
+    assert f"hivekeeper recover --table {quoting.shell(desk.table)}" in table.problem.next

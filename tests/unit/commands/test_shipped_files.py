@@ -47,6 +47,23 @@ def test_ones_own_files_below_directories_of_the_superuser_are_trusted(files):
     assert refusal(files) is None
 
 
+@pytest.mark.parametrize(
+    "path", ["hdfs:///apps/hive%20keeper/hive%2Bkeeper.py", "hdfs:///apps/hive%20keeper/%2A.py", "hdfs:///apps/hive%20keeper/*.py"]
+)
+def test_a_path_is_judged_as_spark_decodes_it_too(files, path):
+    """Spark takes it for a URI (Utils.resolveURI), so what it reads is not what has the text for its name."""
+    directory = "hdfs://nn/apps/hive keeper"
+    files.make_directory(directory)
+    files.writer.add(f"{directory}/hive+keeper.py", "import this")
+    set_attributes(files, directory, owner=files.user, mode=0o755)
+    set_attributes(files, f"{directory}/hive+keeper.py", owner="mallory", mode=0o644)
+    assert refusal(files, path) == f"{directory}/hive+keeper.py belongs to mallory"
+    set_attributes(files, f"{directory}/hive+keeper.py", owner=files.user, mode=0o644)
+    assert refusal(files, path) is None
+    set_attributes(files, directory, owner="mallory")
+    assert "belongs to mallory" in refusal(files, path)
+
+
 @pytest.mark.parametrize("path", [APPS, DIRECTORY, ARCHIVE])
 def test_what_belongs_to_somebody_else_is_not_unless_that_user_is_trusted(files, path):
     set_attributes(files, path, owner="mallory")

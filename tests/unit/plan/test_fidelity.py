@@ -368,3 +368,9 @@ def test_every_orc_type_zone_and_key_is_copied(kind):
 )
 def test_orc_files_that_cannot_be_copied_are_refused(form, codec, says):
     assert says in refuse_copy(form, "orc", codec, "3.5.9")
+
+
+@pytest.mark.parametrize("what", ["encryption", "columns in another file", "field 12 of the footer"])
+def test_rows_are_not_made_of_what_this_library_cannot_read_either(what):
+    assert f"Parquet library cannot read {what}" in parquet_reason(parquet("int32 x", undecodable=(what,), calendar="corrected"))
+    assert f"ORC library cannot read {what}" in orc_reason(orc("struct<x:int>", undecodable=(what,)))

@@ -41,7 +41,8 @@ public class BackupTables {
       String database, String name, String ofDatabase, String of, String seen, String location, String parameters, String partitions)
       throws Exception {
     Table source = connection.client.getTable(ofDatabase, of);
-    requireSame(source, Json.readMap(seen));
+    Map<String, Object> wanted = Json.readMap(seen);
+    requireSame(source, wanted);
     Table made = source.deepCopy();
     made.setDbName(database);
     made.setTableName(name);
@@ -51,7 +52,7 @@ public class BackupTables {
     move(made.getSd(), location);
     connection.client.createTable(made);
     try {
-      addPartitions(source, made, Json.readStrings(partitions));
+      addPartitions(source, wanted, made, Json.readStrings(partitions));
     } catch (Exception failed) {
       dropQuietly(database, name);
       throw failed;
@@ -97,7 +98,8 @@ public class BackupTables {
     return found;
   }
 
-  private void addPartitions(Table source, Table made, List<String> names) throws Exception {
+  /** Partitions are read by the table's name: what another one has under it by now is not to be told to the owner of the one that was seen. */
+  private void addPartitions(Table source, Map<String, Object> seen, Table made, List<String> names) throws Exception {
     for (List<String> batch : batches(source, names)) {
       List<Partition> added = new ArrayList<Partition>();
       for (Partition partition : connection.partitions(source, batch).values()) {
@@ -108,6 +110,7 @@ public class BackupTables {
         move(partition.getSd(), made.getSd().getLocation());
         added.add(partition);
       }
+      requireSame(connection.client.getTable(source.getDbName(), source.getTableName()), seen);
       if (!added.isEmpty()) connection.client.add_partitions(added, true, false);
     }
   }

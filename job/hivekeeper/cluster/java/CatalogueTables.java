@@ -9,6 +9,7 @@ import java.util.Map;
 import org.apache.hadoop.hive.metastore.TableType;
 import org.apache.hadoop.hive.metastore.api.AlreadyExistsException;
 import org.apache.hadoop.hive.metastore.api.Database;
+import org.apache.hadoop.hive.metastore.api.EnvironmentContext;
 import org.apache.hadoop.hive.metastore.api.FieldSchema;
 import org.apache.hadoop.hive.metastore.api.NoSuchObjectException;
 import org.apache.hadoop.hive.metastore.api.Partition;
@@ -63,7 +64,7 @@ public class CatalogueTables {
     }
     if (!known.getSd().getCols().equals(fields)) {
       known.getSd().setCols(fields);
-      alter(known);
+      alter(known, parameters);
     }
     return true;
   }
@@ -79,7 +80,7 @@ public class CatalogueTables {
     if (known == null) {
       return isCreated(made) || isOurs(connection.client.getTable(database, name), TableType.VIRTUAL_VIEW, parameters, owners);
     }
-    alter(made);
+    alter(made, parameters);
     return true;
   }
 
@@ -170,9 +171,13 @@ public class CatalogueTables {
     return UserGroupInformation.getCurrentUser().getShortUserName();
   }
 
-  private void alter(Table table) throws Exception {
-    connection.client.alter_table_with_environmentContext(
-        table.getDbName(), table.getTableName(), table, MetastoreConnection.keepStatistics());
+  /** Whatever has the name by then, and lacks the mark, stays as it is where the server knows conditions (Hive 4; hive_metastoreConstants). */
+  private void alter(Table table, String parameters) throws Exception {
+    EnvironmentContext context = MetastoreConnection.keepStatistics();
+    Map.Entry<String, Object> mark = (Map.Entry) Json.readMap(parameters).entrySet().iterator().next();
+    context.putToProperties("expected_parameter_key", (String) mark.getKey());
+    context.putToProperties("expected_parameter_value", (String) mark.getValue());
+    connection.client.alter_table_with_environmentContext(table.getDbName(), table.getTableName(), table, context);
   }
 
   private static Table table(String database, String name, TableType kind, String place, List<FieldSchema> fields, String parameters)
