@@ -347,8 +347,10 @@ class Code(Coded):
         Topic.BACKUPS,
         None,
         "a file came into the backup late and is not in live, perhaps because live was overwritten since (also if runs have exchanged it "
-        "after that), or is another table's",
-        "move the file to where its rows are missed, or away if they were overwritten on purpose; then run cleanup again",
+        "after that), is another table's, or was closed to users who may still write to the backup "
+        "([permissions.md](permissions.md#what-is-kept))",
+        "find out who has put it there; move the file to where its rows are missed, or away if they were overwritten on purpose; then run "
+        "cleanup again",
     )
 
     ROWS_DIFFER = Topic.VERIFY, None, "live does not hold the rows of the backup", "[verify says differs](runbook.md#verify-says-differs)"

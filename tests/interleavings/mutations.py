@@ -33,7 +33,7 @@ MUTATIONS = {
     "the look after the first rename": Mutation(DIRECTORIES, LOOK, 'why = ""', "append slowly"),
     "the check before it": Mutation(MACHINE, OBJECTION, "why = exchange.object_to(checked.incoming)", "overwrite files"),
     "carrying over": Mutation(
-        DIRECTORIES, "carried = arrivals.move_late(self.run, self.unit, late, expected)", "carried = CarriedOver()", "append"
+        DIRECTORIES, "carried = arrivals.move_late(self.run, self.unit, late, expected, backup)", "carried = CarriedOver()", "append"
     ),
     "looking for late files among those that were checked": Mutation(
         DIRECTORIES, "nothing_late=self._is_long_settled(checked)", "nothing_late=True", "append"

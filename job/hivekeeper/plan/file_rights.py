@@ -12,7 +12,16 @@ from typing import Collection, Dict, FrozenSet, Iterable, List, Mapping, Optiona
 
 from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, FileRights, FilesByRights, Snapshot
 from hivekeeper.plan.listings import data_files
-from hivekeeper.plan.ownership import STICKY, bits_of, is_narrower, lets_all_pass, list_access, symbols_of
+from hivekeeper.plan.ownership import (
+    STICKY,
+    bits_of,
+    is_narrower,
+    lets_all_pass,
+    lets_all_write,
+    lets_fewer_write,
+    list_access,
+    symbols_of,
+)
 from hivekeeper.reasons import Code, Reason
 
 # Of one unit's files; whoever may write there can make any number.
@@ -201,6 +210,21 @@ def find_kept_from_others(former: Attributes, now: Attributes, late: Sequence[Fi
     if not (now.owner in believed or lets_all_pass(now)):
         return late
     return [file for file in late if file.owner != former.owner] if is_sticky else ()
+
+
+def may_be_of_others(backup: Attributes, live: Attributes, believed: Collection[str]) -> bool:
+    """Whether a file in a backup, with these rights, may be from somebody who may not write to live: that was closed to them since, or
+    given to another owner. The file's own owner tells nothing: who may write to a backup may rename into it what others have made.
+
+    A copy that could not be given away, and so belongs to one of `believed`, has fewer writers for that alone.
+    """
+    if backup.owner != live.owner:
+        bare = backup if backup.group == live.group else without_group(backup, True, False)
+        if live.owner in believed and (live.mode, live.acl) == (bare.mode, bare.acl):
+            return False
+        if backup.owner not in believed and not lets_all_write(live):
+            return True
+    return lets_fewer_write(live, backup)
 
 
 def while_written(attributes: Attributes) -> Attributes:

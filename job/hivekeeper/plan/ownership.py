@@ -234,6 +234,25 @@ def is_narrower(one: Attributes, root: Attributes) -> bool:
     return wanted & ~given != 0
 
 
+def lets_fewer_write(one: Attributes, other: Attributes) -> bool:
+    """Whether somebody, besides the owners, who may write to the other directory may not write to this one. With different ACLs or groups,
+    this one counts so unless everybody may write to it.
+    """
+    if lets_all_write(one) or not _writing(other.mode):
+        return False
+    own, known = _of_others(one.acl), _of_others(other.acl)
+    return set(own) != set(known) or one.group != other.group or _writing(other.mode) & ~_writing(one.mode) != 0
+
+
+def lets_all_write(one: Attributes) -> bool:
+    return _writing(one.mode) == 0o022 and all(bits_of(rights) & 0o3 == 0o3 for _, _, rights in _of_others(one.acl))
+
+
+def _writing(mode: int) -> int:
+    """The bits of the group, or of all that an ACL names, and of others, if they may write to a directory: they must pass it, too."""
+    return mode & mode << 1 & 0o022
+
+
 def is_closed_to_others(directory: Union[Attributes, FileInfo], users: Collection[str]) -> bool:
     """Whether only these users may write to a directory. Of an ACL the mode has the mask."""
     return directory.owner in users and not directory.mode & 0o022

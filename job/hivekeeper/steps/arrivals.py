@@ -26,6 +26,7 @@ from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.exchange import CarriedOver
 from hivekeeper.steps.late_directories import are_copies
 from hivekeeper.steps.older import Older
+from hivekeeper.steps.outsiders import Outsiders
 from hivekeeper.steps.run_directory import Run, note_gap
 
 log = logging.getLogger(__name__)
@@ -68,9 +69,10 @@ def is_surely_live(run: Run, unit: PlannedUnit, expected: Expected, live: Snapsh
     return manifests.holds(expected, live.entries)
 
 
-def move_late(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], expected: Expected) -> CarriedOver:
+def move_late(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], expected: Expected, backup: str = "") -> CarriedOver:
     """Move complete files that the manifest does not know from the directory that has left live into live, unless others could reach them
-    there.
+    there. `backup`: where that directory was for longer than a moment; who could write to it there, and may not write to live, may have
+    put them into it (Outsiders).
 
     Only while live still holds the expected files: a later overwrite has replaced these rows as well. That is looked at before each file.
     Where one look takes many calls, it serves for as many files, because anyone may have added a hundred thousand. If live has too many
@@ -80,7 +82,7 @@ def move_late(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], expected: E
         return CarriedOver()
     moved: List[str] = []
     with _staying(run, unit, expected) as still:
-        kept = _find_kept(run, unit, late, still.directory_id)
+        kept = _find_kept(run, unit, late, still.directory_id, backup)
         stay = {file.path for file in kept}
         wanted = [file for file in late if file.path not in stay]
         for file in wanted:
@@ -95,17 +97,23 @@ def move_late(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], expected: E
     return CarriedOver(tuple(moved), tuple(file.name for file in (*wanted[len(moved) :], *kept)))
 
 
-def _find_kept(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], live_id: int) -> Sequence[FileInfo]:
+def _find_kept(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], live_id: int, backup: str) -> Sequence[FileInfo]:
     """The files that others may reach in live now, or delete, and not in the directory that has left it: it was closed, or given to another
-    owner, since its copy was made or since a run that is rolled back, or is another one than the unit had then. All of them where the
-    rights of one of the two cannot be told: they go to the directory with this id, and what is at its place for a moment tells nothing.
+    owner, since its copy was made or since a run that is rolled back, or is another one than the unit had then. And all of a backup into
+    which others may have put them. All of them, too, where the rights of one of the two cannot be told: they go to the directory with this
+    id, and what is at its place for a moment tells nothing.
     """
     left = names.parent(late[0].path)
+    outsiders = Outsiders(run, unit, backup) if backup else None
     try:
-        known = run.files.attributes([left, unit.live], {unit.live: live_id})
+        known = run.files.attributes([left, unit.live, *(outsiders.places if outsiders else ())], {unit.live: live_id})
     except NoPermission:
         return late
     if left not in known or unit.live not in known or known[unit.live].directory_id not in (0, live_id):
+        return late
+    if outsiders and outsiders.may_have_written(known, known[left], known[unit.live]):
+        reason = "whoever put them there may not be one who may write to live"
+        log.warning("unit=%s step=carry-over left=%d path=%r reason=%r", unit.log_field, len(late), left, reason)
         return late
     return file_rights.find_kept_from_others(known[unit.live], known[left], late, run.users_at(unit.live))
 

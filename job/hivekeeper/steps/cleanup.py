@@ -38,7 +38,7 @@ LONGEST_REST_MS = 1000
 
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
 NOT_REACHED = Reason(Code.RUN_ENDED, "the cleanup ended before this backup went; the next one decides anew")
-LATE_TO_DO = "move it to where its rows are missed, or away if they were overwritten on purpose; then run cleanup again"
+LATE_TO_DO = "see who made it; move it to where its rows are missed, or away if they were overwritten on purpose; then run cleanup again"
 NOT_OUR_TRASH = "find out who made that, and have it moved away; then run cleanup again, or set discard: delete to delete at once"
 
 
@@ -322,7 +322,7 @@ def find_objection(run: Run, unit: PlannedUnit, held: str, takes_late: bool) -> 
     late: Tuple[str, ...] = ()
     seen, crowded = _look_at_held(run, unit, held)
     if manifests.tells(expected) and not crowded and unit.lay_in(seen.file_id, seen.entries):
-        late = move_late(run, unit, manifests.find_late(unit.manifest, seen.entries), expected).moved
+        late = move_late(run, unit, manifests.find_late(unit.manifest, seen.entries), expected, run.backup_path(unit)).moved
     still_open = [entry.name for entry in seen.entries if entry.is_open]
     if still_open:
         return Reason(Code.OPEN_FILE, f"a writer still has {still_open[0]} open in it"), late
@@ -332,7 +332,7 @@ def find_objection(run: Run, unit: PlannedUnit, held: str, takes_late: bool) -> 
     # This backup could not go back to live, which was replaced first.
     judged = manifests.judge(unit.manifest, without_empty_staging(run.files, seen.entries))
     if judged.seen is manifests.Seen.LATE:
-        why_not = "that was overwritten since, is another table's, would show it to more users, or it may not be moved"
+        why_not = "that was overwritten or closed to writers since, is another table's, would show it to more users, or it may not be moved"
         what = f"{judged.late[0].name} came into it late and is not in live: {why_not}"
         return Reason(Code.LATE_IN_BACKUP, what, LATE_TO_DO), late
     return (Reason(Code.BACKUP_CHANGED, judged.why.what) if judged.why else None), late

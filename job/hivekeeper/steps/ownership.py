@@ -16,6 +16,7 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.plan import ownership
 from hivekeeper.ports import Cluster, Files, NoPermission, NotPossible
 from hivekeeper.reasons import Code
+from hivekeeper.runlog.run_files import PlannedUnit
 
 log = logging.getLogger(__name__)
 
@@ -163,3 +164,17 @@ def open_up(files: Files, guard: Guard, control: ControlPaths, directories: Iter
         except NoPermission as error:
             log.warning("step=open-control-directory group=not-kept reason=%r", str(error))
     return CLOSED
+
+
+def keep_closed(files: Files, unit: PlannedUnit, place: str, wanted: Attributes) -> None:
+    """Give a directory that is about to become live these rights; without the group, if that cannot be set. If that is not allowed either,
+    it keeps its own.
+    """
+    guard = Guard(wanted.mode, group=wanted.group, acl=wanted.acl)
+    for allowed in (guard, ownership.without_group(guard)):
+        try:
+            files.guard({place: replace(allowed, file_mode=None, file_id=wanted.directory_id)})
+            log.info("unit=%s step=keep-closed done mode=%04o", unit.log_field, allowed.mode)
+            return
+        except NoPermission as error:
+            log.warning("unit=%s step=keep-closed failed reason=%r", unit.log_field, str(error))

@@ -11,10 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Set, Union
 
-from hivekeeper.model import Attributes, FileInfo, Guard
+from hivekeeper.model import Attributes, FileInfo
 from hivekeeper.names import UnitNumber
-from hivekeeper.plan import file_rights, ownership
-from hivekeeper.ports import NoPermission
+from hivekeeper.plan import file_rights
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -27,6 +26,8 @@ from hivekeeper.steps.exchange import Exchange, Words
 from hivekeeper.steps.fitness import MOST_AGE_MS, FitnessOfTable
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.observe import ask_where_allowed, find_existing
+from hivekeeper.steps.outsiders import Outsiders
+from hivekeeper.steps.ownership import keep_closed
 from hivekeeper.steps.restore import Restored, why_other_rights
 from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory, return_backup
 from hivekeeper.steps.swap import describe_join
@@ -88,7 +89,8 @@ def _describe_first(run: Run, unit: PlannedUnit, made: Restored, fitness: Fitnes
 
     def object_to(entries: Iterable[FileInfo]) -> Optional[Reason]:
         """Last before live leaves: what does not come back keeps its rights."""
-        why = described.object_to(entries)
+        entries = tuple(entries)
+        why = described.object_to(entries) or closed.object_to(unit, entries)
         if why is None:
             closed.close(unit)
         return why
@@ -111,6 +113,9 @@ class Closed:
         # Why those of others may not be told.
         self._denied: Dict[str, Reason] = {}
         self._wanted: Dict[UnitNumber, Attributes] = {}
+        # As live was before the first step of a unit.
+        self._before: Dict[str, Attributes] = {}
+        self._doubtful: Set[UnitNumber] = set()
         self._until_ms = 0.0
 
     def claim(self, unit: PlannedUnit, claim: Callable[[], Optional[Reason]]) -> Optional[Reason]:
@@ -123,20 +128,20 @@ class Closed:
             self._wanted[unit.number] = wanted
         return why
 
+    def object_to(self, unit: PlannedUnit, entries: Iterable[FileInfo]) -> Optional[Reason]:
+        """Why a backup must not come back: it has a late file, perhaps from somebody who may not write to live any more."""
+        late = manifests.judge(unit.expected, entries).late if unit.number in self._doubtful else ()
+        if not late:
+            return None
+        what = f"{late[0].name} came late into the backup, perhaps from somebody who may not write to live any more"
+        return Reason(Code.LATE_IN_BACKUP, what, "find out who has put it there, move it away, and roll back again")
+
     def close(self, unit: PlannedUnit) -> None:
         """Close a backup that was claimed, if it must be."""
         wanted = self._wanted.get(unit.number)
         if wanted is None:
             return
-        place = self._run.paths.unit("restoring", unit.number)
-        guard = Guard(wanted.mode, group=wanted.group, acl=wanted.acl)
-        for allowed in (guard, ownership.without_group(guard)):
-            try:
-                self._run.files.guard({place: replace(allowed, file_mode=None, file_id=wanted.directory_id)})
-                log.info("unit=%s step=keep-closed done mode=%04o", unit.log_field, allowed.mode)
-                return
-            except NoPermission as error:
-                log.warning("unit=%s step=keep-closed failed reason=%r", unit.log_field, str(error))
+        keep_closed(self._run.files, unit, self._run.paths.unit("restoring", unit.number), wanted)
 
     def _find(self, unit: PlannedUnit) -> Union[Attributes, Reason, None]:
         """The rights that the backup must get, None if it may keep its own; or why that is not known. What is away, or has another one in
@@ -153,6 +158,9 @@ class Closed:
         other = find_other_directory(unit, live.directory_id)
         if other:
             return other
+        before = self._before.setdefault(unit.live, live)
+        if Outsiders(self._run, unit, place).may_have_written(self._known, backup, before):
+            self._doubtful.add(unit.number)
         wanted = file_rights.closed_since(backup, live, self._run.users_at(unit.live))
         # As an older run of the unit, which comes next, will find it.
         self._known[unit.live] = wanted or backup
@@ -161,7 +169,8 @@ class Closed:
     def _ask_from(self, unit: PlannedUnit) -> None:
         began_ms, start = self._run.cluster.clock.monotonic_ms(), self._places[unit.number]
         some = self._units[start : start + UNITS_AT_ONCE]
-        places = [place for one in some for place in (one.live, self._run.backup_path(one))]
+        pairs = [(one, self._run.backup_path(one)) for one in some]
+        places = [place for one, backup in pairs for place in (one.live, backup, *Outsiders(self._run, one, backup).places)]
         # Of several steps of one unit, the first one has the directory that is live now.
         ids = {one.live: one.directory_id for one in reversed(some)}
         known, denied = ask_where_allowed(lambda asked: self._run.files.attributes(asked, ids), list(dict.fromkeys(places)))

@@ -125,10 +125,19 @@ class Run:
     hive_lock: HiveLock = field(default_factory=HiveLock, compare=False)
 
     @property
+    def is_recovered(self) -> bool:
+        """Whether a later command ends what it had begun."""
+        return self._takeovers > 0
+
+    @property
     def was_recovered_before(self) -> bool:
         """Whether a recovery of it was killed."""
+        return self._takeovers > 1
+
+    @property
+    def _takeovers(self) -> int:
         match = names.RUN_DIRECTORY.fullmatch(self.directory)
-        return match is not None and int(match["taken"] or 0) > 1
+        return int(match["taken"] or 0) if match else 0
 
     @property
     def record_mode(self) -> int:

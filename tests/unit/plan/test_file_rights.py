@@ -7,7 +7,15 @@ import itertools
 import pytest
 
 from hivekeeper.model import Attributes, FileInfo, FileRights, Snapshot
-from hivekeeper.plan.file_rights import MOST_DIFFERENT, are_of, closed_since, find_kept_from_others, share_rights, without_group
+from hivekeeper.plan.file_rights import (
+    MOST_DIFFERENT,
+    are_of,
+    closed_since,
+    find_kept_from_others,
+    may_be_of_others,
+    share_rights,
+    without_group,
+)
 from hivekeeper.plan.ownership import is_read_by_group
 from hivekeeper.reasons import Code, Reason
 
@@ -258,3 +266,66 @@ def test_what_came_to_a_directory_of_another_owner_or_with_the_sticky_bit(owners
     former, now = (Attributes(owner, "data", mode, 0o644) for owner, mode in zip(owners, modes))
     late = [FileInfo(f"/dt=1/{owner}", 1, 1, False, 1, owner=owner) for owner in ("alice", "bob")]
     assert " ".join(file.owner for file in find_kept_from_others(former, now, late, ("etl", "old_etl"))) == kept
+
+
+def may_write(one, user, groups):
+    """To a directory; its owner may give that right to themselves."""
+    named = {tuple(entry.split(":")[:2]): entry.split(":")[2] for entry in one.acl}
+    mask, of_group = (
+        "".join(letter if one.mode >> 3 & bit else "-" for bit, letter in zip((4, 2, 1), "rwx")),
+        named.get(("group", ""), "rwx"),
+    )
+    fitting = [of_group] if one.group in groups else []
+    fitting += [allowed for (kind, name), allowed in named.items() if kind == "group" and name in groups]
+    if user == one.owner:
+        return True
+    if ("user", user) in named:
+        fitting = [named["user", user]]
+    if fitting:
+        return any(all(letter in allowed and letter in mask for letter in "wx") for allowed in fitting)
+    return one.mode & 0o3 == 0o3
+
+
+def test_a_late_file_is_believed_only_if_all_who_may_write_to_the_backup_may_write_to_live():
+    """Every pair of directories, and every user with every set of groups."""
+    acls = [acl("user:eve:rwx", group="r-x"), acl("user:eve:---", group="rwx"), acl("group:ops:rwx", group="r-x"), acl("user:eve:rw-")]
+    some = [
+        Attributes(owner, group, mode, 0o644, entries)
+        for owner, group, mode, entries in itertools.product(
+            ["fin", "ann"], ["data", "hr"], [0o755, 0o750, 0o775, 0o770, 0o777, 0o757, 0o1777, 0o766, 0o555], [(), *acls]
+        )
+        if not entries or mode & 0o7 == 0
+    ]
+    groups = [set(some) for size in range(3) for some in itertools.combinations(["data", "hr", "ops"], size)]
+    believed = 0
+    for backup, live in itertools.product(some, some):
+        if may_be_of_others(backup, live, ()):
+            continue
+        believed += 1
+        for user, of_user in itertools.product(["fin", "ann", "eve"], groups):
+            assert may_write(live, user, of_user) or not may_write(backup, user, of_user), (backup, live, user, of_user)
+    assert len(some) <= believed < len(some) ** 2
+
+
+@pytest.mark.parametrize(
+    ("backup", "live", "is_doubtful"),
+    [
+        (("fin", "data", 0o775), ("fin", "data", 0o775), False),
+        (("fin", "data", 0o755), ("fin", "data", 0o555), False),
+        (("fin", "data", 0o755), ("fin", "data", 0o775), False),
+        # Nobody may write who may not pass.
+        (("fin", "data", 0o766), ("fin", "data", 0o755), False),
+        (("fin", "data", 0o775), ("fin", "data", 0o765), True),
+        # Copies that could not be given away.
+        (("fin", "data", 0o775), ("etl", "data", 0o775), False),
+        (("fin", "data", 0o775), ("old_etl", "etl", 0o755), False),
+        (("fin", "data", 0o775), ("etl", "data", 0o755), True),
+        (("fin", "data", 0o755), ("etl", "etl", 0o700), True),
+        # Of one that could not be given away, the copy could be.
+        (("etl", "etl", 0o755), ("fin", "data", 0o775), False),
+        (("fin", "data", 0o755), ("bob", "data", 0o755), True),
+        (("fin", "data", 0o755), ("bob", "data", 0o777), False),
+    ],
+)
+def test_who_may_write_to_a_backup_and_to_live(backup, live, is_doubtful):
+    assert may_be_of_others(Attributes(*backup, 0o644), Attributes(*live, 0o644), ("etl", "old_etl")) is is_doubtful
