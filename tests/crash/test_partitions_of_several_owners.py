@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from hivekeeper.runlog.outcomes import Outcome
 from support.builders import a_table
-from support.desk import Desk
+from support.desk import Desk, outcomes
 from support.fakes.rows import DataFile
 from support.hdfs_user import HdfsUser, own, own_tree
 from support.joined_desk import at
@@ -35,10 +38,33 @@ def test_mallory_may_neither_write_to_the_partition_nor_rename_it():
     assert not mallory.rename(live, desk.live(".aside"))
 
 
-def test_what_others_make_at_a_partitions_place_in_its_gap_is_not_merged():
+def in_the_gap(desk, state, act):
+    at(desk, ["rename_exact", f"/{state}/u00001", f" {desk.live('dt=1')}"], act)
+
+
+@pytest.mark.parametrize("mode", [0o1777, 0o1775])
+def test_what_others_make_at_a_partitions_place_in_its_gap_is_not_merged(mode):
+    desk, mallory = a_shared_table(mode)
+    in_the_gap(desk, "ready", lambda: forge(desk, mallory))
+    assert outcomes(desk.compact()) == {"dt=1": "misplaced"}
+    assert "forged" not in desk.world.rows_of(desk.table)
+
+
+def test_nor_in_the_gap_of_a_rollback():
     desk, mallory = a_shared_table()
-    at(desk, ["rename_exact", "/ready/u00001", f" {desk.live('dt=1')}"], lambda: forge(desk, mallory))
     desk.compact()
+    in_the_gap(desk, "restoring", lambda: forge(desk, mallory))
+    assert outcomes(desk.rollback()) == {"dt=1": "misplaced"}
+    assert "forged" not in desk.world.rows_of(desk.table)
+
+
+def test_nor_where_the_old_files_go_back():
+    desk, mallory = a_shared_table()
+    desk.kill_before([f"/ready/u00001 {desk.live('dt=1')}"], desk.compact)
+    forge(desk, mallory)
+    retired = f"{desk.control.top}/runs/{desk.runs[-1]}/retired/u00001"
+    desk.world.files.writer.make_directory(f"{retired}/_temporary")
+    assert recovered(desk.recover()) == [Outcome.MISPLACED]
     assert "forged" not in desk.world.rows_of(desk.table)
 
 
@@ -46,5 +72,41 @@ def test_nor_by_the_recovery_of_a_run_that_was_killed_there():
     desk, mallory = a_shared_table()
     desk.kill_before([f"/ready/u00001 {desk.live('dt=1')}"], desk.compact)
     forge(desk, mallory)
-    desk.recover()
+    assert recovered(desk.recover()) == [Outcome.MISPLACED]
     assert "forged" not in desk.world.rows_of(desk.table)
+
+
+def test_nor_a_directory_of_the_user_of_the_runs_that_others_bring_there():
+    """As a copy of a table of theirs that could not be given away is; so is the partition's."""
+    desk, mallory = a_shared_table()
+    space, mine, user = desk.world.files.namespace, "hdfs://nn/warehouse/mine", desk.world.files.user
+    desk.world.add_file(f"{mine}/dt=7/forged.parquet", ["forged"])
+    own(space.find(mine), "mallory", "data", 0o755)
+    own_tree(space, f"{mine}/dt=7", user, "data", 0o755)
+    own_tree(space, desk.live("dt=1"), user, "data", 0o755)
+
+    def bring():
+        assert mallory.rename(f"{mine}/dt=7", desk.live("dt=1"))
+
+    in_the_gap(desk, "ready", bring)
+    assert outcomes(desk.compact()) == {"dt=1": "misplaced"}
+    assert "forged" not in desk.world.rows_of(desk.table)
+
+
+@pytest.mark.parametrize("owner", ["alice", "fin"])
+def test_what_the_owner_of_the_partition_or_of_the_directory_around_makes_there_is_merged(owner):
+    desk, _ = a_shared_table()
+    in_the_gap(desk, "ready", lambda: forge(desk, HdfsUser(desk.world.files.namespace, owner, ["data"])))
+    assert outcomes(desk.compact()) == {"dt=1": "swapped"}
+    assert desk.world.rows_of(desk.table)["forged"] == 1
+
+
+def test_so_is_what_anybody_makes_who_might_rename_the_partition():
+    desk, mallory = a_shared_table(0o777)
+    in_the_gap(desk, "ready", lambda: forge(desk, mallory))
+    assert outcomes(desk.compact()) == {"dt=1": "swapped"}
+    assert desk.world.rows_of(desk.table)["forged"] == 1
+
+
+def recovered(result):
+    return [outcome for _, counts in result.tables[0].recovered for outcome in counts]

@@ -137,8 +137,8 @@ def is_as_guarded(directory: Attributes, live: Attributes) -> bool:
 
 
 def may_have_made(directory: FileInfo, owners: Container[str], live: FileInfo) -> bool:
-    """Whether whoever made a directory at the place of a table without partitions may write to the table: anybody may who may make names
-    beside it. Of the group that may, nobody can tell.
+    """Whether whoever made a directory at the place of a unit, beside which others may make names but not rename it, may write to the unit.
+    Of the group that may, nobody can tell.
     """
     return directory.owner in owners or bool(live.mode & 0o002)
 

@@ -214,16 +214,22 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional
 
 def why_strange(run: Run, unit: PlannedUnit, aside: FileInfo, target: str, is_sure: bool = True) -> str:
     """Why what was set aside is not merged, "" if it may be: who may write to the directory around that of a table without partitions can
-    make one of its name, but may not write to the table. Nor perhaps to a unit that is not `is_sure` to be this one.
+    make one of its name, but may not write to the table. Nor perhaps to a partition in a directory with the sticky bit, which they could
+    not have renamed; nor to a unit that is not `is_sure` to be this one.
     """
     if not aside.is_dir:
         return "it is a file"
-    if unit.name and is_sure:
+    around = run.files.stat(names.parent(unit.live)) if unit.name and is_sure else None
+    if around is not None and not around.mode & ownership.STICKY:
         return ""
     if _is_copy_of_ours(run, unit, aside):
         return "it belongs to the user of the runs, and is older than the run: it may be a copy of another table's"
     there = list(filter(None, map(run.files.stat, dict.fromkeys([target, run.paths.unit("retired", unit.number)]))))
-    is_known = any(listings.may_have_made(aside, {one.owner for one in there}, one) for one in there)
+    owners = {one.owner for one in there}
+    if around is not None:
+        # Who may rename a partition may have any other in its place.
+        owners.add(around.owner)
+    is_known = any(listings.may_have_made(aside, owners, one) for one in there)
     return "" if is_known else f"{aside.owner}, who made it, may not be one who writes to the table"
 
 
