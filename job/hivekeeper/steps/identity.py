@@ -124,9 +124,11 @@ def _bring(cluster: Cluster, one: Table, control: ControlPaths) -> str:
     return f"hdfs dfs -mv {quoting.hdfs(control.top)} {quoting.hdfs(home)}, then: hivekeeper recover --table {quoting.shell(one.full_name)}"
 
 
-def is_alike(one: Table, other: Table) -> bool:
-    """Whether two definitions can be one table's under two names: a rename changes neither kind nor columns."""
-    return (one.kind, one.columns, one.partition_columns) == (other.kind, other.columns, other.partition_columns)
+def is_alike(one: Table, known: Table) -> bool:
+    """Whether a table can be that of a record under another name: a rename changes no column, and whoever alters it then most likely adds
+    some at the end, or makes it external.
+    """
+    return one.partition_columns == known.partition_columns and one.columns[: len(known.columns)] == known.columns
 
 
 def know_history(cluster: Cluster, table: Table, history: History) -> History:
