@@ -364,8 +364,11 @@ class JailedMetastore:
     def read_places_again(self, gone: str) -> None:
         self.inner.read_places_again(gone)
 
-    def read_newer_places(self, elsewhere: str) -> None:
-        self.inner.read_newer_places(elsewhere)
+    def read_newer_places(self, table: Table) -> None:
+        self.inner.read_newer_places(table)
+
+    def paths_around(self, location: str) -> Mapping[str, Tuple[Tuple[str, str], ...]]:
+        return self.inner.paths_around(location)
 
     def table_locations(self) -> Mapping[str, str]:
         return self.inner.table_locations()

@@ -19,6 +19,8 @@ RUN_DIRECTORY = re.compile(rf"(?P<run>{RUN.pattern})(?:\.t(?P<taken>[1-9][0-9]*)
 RUN_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=/%#-]{0,199}")
 UNIT = re.compile(r"u(?P<number>[0-9]{5,})")
 RECREATED = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<nth>[0-9]+)")
+# Beside them: that a unit was away for longer than a moment.
+AWAY = re.compile(r"away-u(?P<number>[0-9]{5,})")
 # What an exchange by concat took out of live again.
 TAKEN = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<part>tail|file|beside)")
 # A file that a joined file took, while it waits in `ready` to have its place again.
@@ -270,6 +272,13 @@ def backup_name(prefix: str, table: str, run: RunId) -> str:
         raise ValueError(f"{run} is not a run id")
     day, _, time = match["time"].rstrip("z").partition("t")
     return f"{prefix}{table}_{day}_{time}"
+
+
+def is_table_name(text: str) -> bool:
+    """Whether a text is DATABASE.TABLE. With an @ clients of Hive 3 begin the name of a catalog (MetaStoreUtils.prependCatalogToDbName):
+    that would be another name of a table that has one without it.
+    """
+    return TABLE.fullmatch(text) is not None and not text.startswith("@")
 
 
 def is_backup(name: str, prefix: str) -> bool:
@@ -532,6 +541,10 @@ class RunPaths:
     def taken(self, number: UnitNumber, part: str) -> str:
         """`taken/u00042.tail`: what an exchange by concat took out of live again (TAKEN)."""
         return join(self.top, "taken", f"{unit_directory(number)}.{part}")
+
+    def away(self, number: UnitNumber) -> str:
+        """An empty file: the unit was away for longer than a moment (AWAY)."""
+        return join(self.top, f"away-{unit_directory(number)}")
 
     def recreated(self, number: UnitNumber, nth: int) -> str:
         return join(self.top, "recreated", f"{unit_directory(number)}.{nth}")

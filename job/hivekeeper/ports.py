@@ -412,10 +412,17 @@ def heavy_partitions(table: Table) -> Refused:
     )
 
 
-def renamed_meanwhile(changed: str) -> MetastoreUnavailable:
+def renamed_meanwhile(gone: str) -> MetastoreUnavailable:
     return MetastoreUnavailable(
-        f"{changed}, which lies or lay in that directory, was made, dropped, renamed or given another location a moment ago, and a table "
-        "may lie there under another name: where all tables are will be asked again a little later"
+        f"{gone}, which lay in the same directory, was dropped or renamed a moment ago, and may lie there under another name: where all "
+        "tables are will be asked again a little later"
+    )
+
+
+def moved_meanwhile() -> MetastoreUnavailable:
+    return MetastoreUnavailable(
+        "it is elsewhere than when the command read where all tables are, and another one may have come to the same place: so many have "
+        "moved since that this is asked again only some minutes later"
     )
 
 
@@ -542,10 +549,15 @@ class Metastore(Protocol):
         MetastoreUnavailable if that was done so lately that a command would do little else.
         """
 
-    def read_newer_places(self, elsewhere: str) -> None:
-        """Read the places again: a table of this full name is elsewhere than in the cache, or not in it, so another one may be there, too,
-        that came since. Where all were read again lately, only those of this table and of names that are new. Raises MetastoreUnavailable
-        if that has taken so long since that a command would do little else.
+    def read_newer_places(self, table: Table) -> None:
+        """Read the places again: a table (location qualified) is elsewhere than in the cache, or not in it, so another one may be there,
+        too, that came since. Where all were read again lately, only those of names that are new, and of the databases of this table and
+        around its location. Raises MetastoreUnavailable if that has taken so long since that a command would do little else.
+        """
+
+    def paths_around(self, location: str) -> Mapping[str, Tuple[Tuple[str, str], ...]]:
+        """The directories around a location (qualified) in which tables of Spark have files by a path that is not their location, each with
+        the full names and the owners of these tables; from the same cache. Whoever may alter a table may set its path to anything.
         """
 
     def table_locations(self) -> Mapping[str, str]:
@@ -690,6 +702,10 @@ class Stopping(Protocol):
     def signal(self) -> int:
         """Number of the signal that requested the stop, 0 if none did."""
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether a time limit or a stop file is set, by which runs may end before all tables had their turn. Signals do not count."""
+
     def why(self) -> str:
         """Why nothing more may be started, "" if there is no reason. Waits for the end of a pause."""
 
@@ -704,6 +720,7 @@ class NeverStops:
     """For when no stop condition is configured."""
 
     signal = 0
+    is_limited = False
 
     def why(self) -> str:
         return ""
@@ -783,6 +800,8 @@ class Cluster:
     time_zone: str
     # Whose records are read besides our own.
     trusted_owners: Tuple[str, ...] = ()
+    # Where the catalogue's files are, or are to be, as it is written; "" for none. The metastore may not know of it.
+    catalogue_at: str = ""
     # A step of a run lists no more of the table's directories at once: by then somebody may have put millions of files there.
     most_listed: int = ALL
     # Cache of parsed log entries, by listed file: entries never change.

@@ -86,9 +86,9 @@ class Code(Coded):
         Topic.TABLES,
         Exit.REFUSED,
         "another table of any database, or another partition, has the same, an outer or an inner directory, and would be swapped with it "
-        "(a backup table of its own is no reason); or the table lies in another database's directory, or around one. Another table has its "
-        "location, the property `path` of its SerDe, where Spark reads it, and, if one is a pattern (`*`, `?`, `[`, `{`), the directory "
-        "before that",
+        "(a backup table of its own is no reason); or the table lies in another database's directory, or in the catalogue's, or around one."
+        " Another table has its location, the property `path` of its SerDe, where Spark reads it, and, if one is a pattern (`*`, `?`, `[`, "
+        "`{`), the directory before that",
         "give each a directory of its own",
     )
 
@@ -346,8 +346,9 @@ class Code(Coded):
     LATE_IN_BACKUP = (
         Topic.BACKUPS,
         None,
-        "a file came into the backup late and is not in live, perhaps because live was overwritten since",
-        "copy the file to where it belongs, then run cleanup again",
+        "a file came into the backup late and is not in live, perhaps because live was overwritten since (also if runs have exchanged it "
+        "after that), or is another table's",
+        "move the file to where its rows are missed, or away if they were overwritten on purpose; then run cleanup again",
     )
 
     ROWS_DIFFER = Topic.VERIFY, None, "live does not hold the rows of the backup", "[verify says differs](runbook.md#verify-says-differs)"

@@ -56,6 +56,10 @@ class Watch:
     def signal(self) -> int:
         return self._signals.signal
 
+    @property
+    def is_limited(self) -> bool:
+        return self._settings.max_duration_ms is not None or bool(self._settings.stop_file)
+
     def at_once(self) -> ContextManager[None]:
         return self._signals.at_once()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import tracemalloc
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.cluster import metastore as metastore_module
 from hivekeeper.cluster.files import HadoopFiles
-from hivekeeper.cluster.metastore import Roots
+from hivekeeper.cluster.metastore import Roots, _Places
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 from hivekeeper.steps.census import Census
 from hivekeeper.steps.observe import qualify_all
@@ -44,6 +45,18 @@ def test_a_path_of_a_table_that_is_not_sparks_is_no_place(world):
     """Hive's CREATE TABLE … LIKE copies it from a table of Spark, and Spark does not read it there (3.2, SPARK-28266)."""
     table = world.set_serde_path(world.add_table("events"), f"{world.root}/x", provider="")
     assert world.metastore.table_places()[table.full_name] == (table.location,)
+
+
+def test_who_has_tables_of_spark_around_a_place_by_their_paths_is_told(world):
+    top = f"{world.root}/x"
+    at, other = (world.set_serde_path(world.add_table(name), f"{top}/{below}") for name, below in (("at", "y"), ("above", "")))
+    world.set_serde_path(world.add_table("beside"), f"{top}/y2")
+    # Around what is below its location, it is told with the locations.
+    world.set_serde_path(world.add_table("located", location=f"{top}/y"), f"{top}/y/")
+    told = {f"{top}/y": ((at.full_name, at.owner),), top: ((other.full_name, other.owner),)}
+    assert world.metastore.paths_around(f"{top}/y/z/") == told
+    assert world.metastore.paths_around(f"{top}/y") == {top: told[top]}
+    assert world.metastore.paths_around(top) == {}
 
 
 def test_a_path_that_is_the_location_is_no_further_place(world):
@@ -93,7 +106,9 @@ def test_tables_at_deep_locations_take_no_more_memory_than_these_are_long():
     asked = ("hdfs://nn/7", f"{locations['loader.t7']}/x", "hdfs://nn/70", "hdfs://nn")
     tracemalloc.start()
     try:
-        roots = Roots(locations, {name: (location,) for name, location in locations.items()})
+        told = _Places()
+        told.locations, told.of = locations, {name: (location,) for name, location in locations.items()}
+        roots = Roots(told)
         found = {place: sorted(roots.touching(place)) for place in asked}
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -243,6 +258,12 @@ def test_places_are_not_read_again_all_the_time(world, monkeypatch):
 
 
 @pytest.fixture
+def database_elsewhere(world):
+    """No table of another database lies in its directory."""
+    return world.add_database(f"{world.root}_elsewhere")
+
+
+@pytest.fixture
 def just_read(world, monkeypatch):
     """All places were read again a moment ago, and may not be for a long time."""
     monkeypatch.setattr(metastore_module, "KEEP_READ_AGAIN", 10**6)
@@ -252,32 +273,32 @@ def just_read(world, monkeypatch):
 
 
 @pytest.mark.usefixtures("just_read")
-def test_newer_places_are_those_of_names_that_are_new_and_of_the_table_that_is_elsewhere(world):
-    known, other = world.add_table("known"), world.add_table("other")
-    world.metastore.read_newer_places(known.full_name)
-    new, elsewhere = world.add_table("new"), f"{world.root}/elsewhere"
-    world.set_location(known, elsewhere)
-    world.set_location(other, f"{world.root}/not_asked_for")
+def test_newer_places_are_those_of_new_names_and_of_the_databases_of_the_table_and_around_it(world, database_elsewhere):
+    table, beside = world.add_table("events"), world.add_table("beside")
+    known = world.add_table("known", database=database_elsewhere)
+    world.metastore.read_newer_places(table)
+    new = world.add_table("new", database=database_elsewhere)
+    for one in (table, beside, known):
+        world.set_location(one, f"{world.root}/elsewhere/{one.name}")
     before = world.metastore.table_locations()
-    assert new.full_name not in before
-    world.metastore.read_newer_places(known.full_name)
+    moved = replace(table, location=f"{world.root}/elsewhere/events")
+    world.metastore.read_newer_places(moved)
     now = world.metastore.table_locations()
-    assert {name: now[name] for name in (known.full_name, other.full_name, new.full_name)} == {
-        known.full_name: elsewhere,
-        other.full_name: other.location,
-        new.full_name: new.location,
-    }
-    assert new.full_name not in before
-    found = world.metastore.locations_below([known.location, elsewhere, new.location])
-    # Where it was it may still have files.
-    assert list(found.values()) == [(known.full_name,), (known.full_name,), (new.full_name,)]
+    assert [now[one.full_name] for one in (table, beside, known, new)] == [
+        moved.location,
+        f"{world.root}/elsewhere/beside",
+        known.location,
+        new.location,
+    ]
+    # What was asked for before stays as it was.
+    assert (before[table.full_name], before.get(new.full_name)) == (table.location, None)
 
 
 @pytest.mark.usefixtures("just_read")
 def test_a_table_that_is_renamed_while_newer_places_are_read_is_known(world):
     table, waiting = world.add_table("events"), ["renamed"]
     world.let_act(lambda: waiting and world.rename_table(table, waiting.pop()), "getTableObjectsByName")
-    world.metastore.read_newer_places(f"{world.database}.none")
+    world.metastore.read_newer_places(replace(table, name="none"))
     assert not waiting
     assert world.metastore.locations_below([table.location])[table.location] == (f"{world.database}.renamed",)
 
@@ -286,17 +307,26 @@ def test_a_table_that_is_renamed_while_newer_places_are_read_is_known(world):
 def test_of_a_database_that_is_gone_no_newer_places_are_known(world):
     """Its table may have been elsewhere, and others go on."""
     table = world.add_table("events")
-    world.metastore.read_newer_places("no_such_database.events")
+    world.metastore.read_newer_places(replace(table, database="no_such_database"))
     assert world.metastore.locations_below([table.location])[table.location] == (table.full_name,)
+
+
+@pytest.mark.usefixtures("just_read")
+def test_newer_places_come_with_the_directories_of_new_databases(world):
+    """A table that is elsewhere by now may lie in one of them."""
+    known, database = world.add_table("known"), world.add_database(world.root)
+    world.metastore.read_newer_places(known)
+    assert world.metastore.database_locations().get(database) == world.root
 
 
 @pytest.mark.usefixtures("just_read")
 def test_newer_places_are_not_read_all_the_time(world, monkeypatch):
     monkeypatch.setattr(world.metastore, "_newer_left_s", 1e-9, raising=False)
     monkeypatch.setattr(world.metastore, "newer_left", 1, raising=False)
-    world.metastore.read_newer_places(f"{world.database}.events")
-    with pytest.raises(MetastoreUnavailable, match=f"{world.database}.events, .* given another location") as raised:
-        world.metastore.read_newer_places(f"{world.database}.events")
+    table = world.add_table("events")
+    world.metastore.read_newer_places(table)
+    with pytest.raises(MetastoreUnavailable, match="so many have moved since") as raised:
+        world.metastore.read_newer_places(table)
     assert not isinstance(raised.value, MetastoreRefused)
 
 
@@ -304,7 +334,7 @@ def test_all_places_are_read_again_for_a_table_that_is_elsewhere_if_that_was_not
     table, other = world.add_table("events"), world.add_table("other")
     assert table.full_name in world.metastore.table_locations()
     world.set_location(other, f"{world.root}/elsewhere")
-    world.metastore.read_newer_places(table.full_name)
+    world.metastore.read_newer_places(table)
     assert world.metastore.table_locations()[other.full_name] == f"{world.root}/elsewhere"
 
 

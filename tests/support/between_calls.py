@@ -16,7 +16,7 @@ READS = [
 ]
 OF_EACH = ["look", "look_hidden_directories", "attributes", "file_rights"]
 OF_METASTORE = [
-    *("tables", "partitions", "partitions_named", "locations_below", "read_places_again", "read_newer_places"),
+    *("tables", "partitions", "partitions_named", "locations_below", "read_places_again", "read_newer_places", "paths_around"),
     *("table_locations", "table_places"),
 ]
 

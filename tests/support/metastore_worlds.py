@@ -108,8 +108,10 @@ class FakeWorld:
         stored = self.metastore.catalog.partitions[table.full_name][name]
         self.metastore.catalog.put_partition(table.full_name, replace(stored, storage=replace(stored.storage, layout=layout)))
 
-    def add_database(self) -> str:
+    def add_database(self, home: str = "") -> str:
         self.metastore.catalog.databases.add("backups")
+        if home:
+            self.metastore.catalog.homes["backups"] = home
         return "backups"
 
     def exists(self, location: str) -> bool:
@@ -150,13 +152,13 @@ class RealWorld:
                 self.conf.set(key, value)
         self.client = self.hive.metastore.HiveMetaStoreClient(self.conf)
         self.databases: List[str] = []
-        self._make_database(database)
+        self._make_database(database, self.root)
 
-    def add_database(self) -> str:
-        return self._make_database(f"{self.database}_backups")
+    def add_database(self, home: str = "") -> str:
+        return self._make_database(f"{self.database}_backups", home or self.root)
 
-    def _make_database(self, database: str) -> str:
-        self.gateway.spark.sql(f"CREATE DATABASE {database} LOCATION '{self.root}'")
+    def _make_database(self, database: str, home: str) -> str:
+        self.gateway.spark.sql(f"CREATE DATABASE {database} LOCATION '{home}'")
         self.databases.append(database)
         return database
 

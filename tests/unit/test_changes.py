@@ -30,6 +30,7 @@ CHANGE_NOTHING = {
             "locations_below",
             "read_places_again",
             "read_newer_places",
+            "paths_around",
             "database_locations",
             "table_locations",
             "table_places",

@@ -31,7 +31,9 @@ class Reader:
         self.asked += 1
         fails = self.asked <= self.failures
         unreadable = {"rescue": "deadlock found"} if fails else {}
-        return json.dumps({"locations": {} if fails else {"rescue": PLACE}, "paths": {}, "others": [], "unreadable": unreadable})
+        return json.dumps(
+            {"locations": {} if fails else {"rescue": PLACE}, "paths": {}, "owners": {}, "others": [], "unreadable": unreadable}
+        )
 
     def databaseLocations(self, _names):  # noqa: N802
         return json.dumps({"locations": {}, "unreadable": {}})

@@ -47,6 +47,14 @@ def test_without_limits_nothing_is_asked_and_nothing_stops(world):
     assert (watch.why(), watch.is_asked(), watch.signal, looks) == ("", False, 0, [])
 
 
+@pytest.mark.parametrize(
+    ("settings", "is_limited"),
+    [({}, False), ({"pause_file": PAUSE}, False), ({"stop_file": STOP}, True), ({"max_duration_ms": 60_000}, True)],
+)
+def test_a_time_limit_and_a_stop_file_limit_a_command(world, settings, is_limited):
+    assert Watch(world.cluster, RunSettings(**settings)).is_limited == is_limited
+
+
 def test_the_time_is_over_when_it_is_over(world):
     watch = Watch(world.cluster, RunSettings(max_duration_ms=60_000))
     pass_time(world, 59_999)

@@ -73,14 +73,17 @@ def _check_image(path: Optional[str], config: Config) -> None:
 
 
 def read_selection(parsed: argparse.Namespace) -> Selection:
-    tables = [*getattr(parsed, "named", ()), *parsed.table]
-    for listed in parsed.tables:
-        tables += [name.strip() for name in listed.split(",") if name.strip()]
+    typed, listed = [*getattr(parsed, "named", ()), *parsed.table], []
+    for names_of_some in parsed.tables:
+        listed += [name.strip() for name in names_of_some.split(",") if name.strip()]
     if parsed.tables_file:
-        tables += _read_tables_file(parsed.tables_file)
+        listed += _read_tables_file(parsed.tables_file)
+    tables = [*typed, *listed]
     selected = Selection(tuple(dict.fromkeys(parsed.database)), tuple(dict.fromkeys(tables)), tuple(parsed.exclude), parsed.where)
     can_be_empty = parsed.command == "doctor" or (parsed.command == "catalogue" and parsed.action != "delete")
-    check_selection(selected, required=not can_be_empty)
+    # A list may be made from SHOW TABLES: a name in it that somebody gave to their table must not end the command for all others.
+    has_some = bool(selected.databases) or any(map(names.is_table_name, tables))
+    check_selection(selected, typed if has_some else tables, required=not can_be_empty)
     check_together(parsed, selected)
     return selected
 
@@ -97,17 +100,16 @@ def _read_tables_file(path: str) -> List[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def check_selection(selection: Selection, required: bool = True) -> None:
-    """Raise UsageError for a selection that no cluster could satisfy."""
+def check_selection(selection: Selection, tables: Sequence[str], required: bool = True) -> None:
+    """Raise UsageError for a selection that no cluster could satisfy. `tables`: those of its names that have to be names of tables."""
     if required and not selection.databases and not selection.tables:
         raise UsageError(
             "no table is selected", code=Code.NO_TABLE_SELECTED, next="give --table DATABASE.TABLE, --tables, --tables-file or --database"
         )
-    for name in selection.tables:
+    for name in tables:
         if not names.TABLE.fullmatch(name):
             raise UsageError(f"{name!r} is not a table's name", next="write DATABASE.TABLE, with one dot")
-    for name in (*selection.tables, *selection.databases):
-        # As clients of Hive 3 send it (MetaStoreUtils.prependCatalogToDbName): another name of a table that has one without it.
+    for name in (*tables, *selection.databases):
         if name.startswith("@"):
             raise UsageError(f"{name!r} names a catalog", next="leave it out: only the metastore's default catalog is looked at")
 

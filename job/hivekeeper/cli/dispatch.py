@@ -45,6 +45,7 @@ def run_command(
     parsed: argparse.Namespace, config: Config, cluster: Cluster, selected: Selection, confirm: Callable[[TableOutcome], bool]
 ) -> CommandResult:
     shipped_files.require_trusted(cluster.files, list_on_cluster(config), config.trusted_owners)
+    cluster = replace(cluster, catalogue_at=catalogue.place_of(config.catalogue))
     if parsed.command in HEEDFUL:
         cluster = replace(cluster, stopping=Watch(cluster, config))
     run_key = getattr(parsed, "run_key", None) or ""

@@ -12,7 +12,8 @@ import re
 import time
 from bisect import bisect_left
 from contextlib import contextmanager, suppress
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from itertools import chain
+from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar
 
 from hivekeeper import names, ports, quoting
 from hivekeeper.cluster.gateway import Gateway
@@ -22,6 +23,8 @@ from hivekeeper.model import CatalogueTable, Column, Partition, Storage, Table
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 
 log = logging.getLogger(__name__)
+
+Known = TypeVar("Known")
 
 # How long the locations of all tables and databases are cached. Each run reads a table's own location again, and for one that is elsewhere
 # by now the newer ones. So what is missed is a table that comes, since the cache was filled, to a place where another one was already.
@@ -193,21 +196,30 @@ class HiveMetastore:
         self._read_roots()
         self._again_at = self._read_at + KEEP_READ_AGAIN * (self._read_at - began)
 
-    def read_newer_places(self, elsewhere: str) -> None:
-        began = time.monotonic()
-        if began >= self._again_at:
-            self.read_places_again(elsewhere)
+    def read_newer_places(self, table: Table) -> None:
+        if time.monotonic() >= self._again_at:
+            self.read_places_again(table.full_name)
             return
         if self._newer_left_s <= 0:
-            raise ports.renamed_meanwhile(elsewhere)
+            raise ports.moved_meanwhile()
         self._read_roots()
-        places, database, name = self._places.copy(), *_split(elsewhere)
+        began = time.monotonic()
+        try:
+            self._read_newer(table)
+        finally:
+            self._newer_left_s -= time.monotonic() - began
+
+    def _read_newer(self, table: Table) -> None:
+        around = (name for name, home in self._homes.items() if f"{table.location}/".startswith(f"{home.rstrip('/')}/"))
+        places = self._places.without_databases({table.database, *around})
         # Not beside what is read. If that fails, all are read again.
         self._roots = None
         self._read_places(places)
-        self._read_locations(places, database, [name])
-        self._roots, self._places = Roots(places.locations, places.of), places
-        self._newer_left_s -= time.monotonic() - began
+        new = sorted(set(self.databases()) - set(self._homes))
+        self._roots, self._places, self._homes = Roots(places), places, {**self._homes, **self._read_homes(new)}
+
+    def paths_around(self, location: str) -> Mapping[str, Tuple[Tuple[str, str], ...]]:
+        return self._read_roots().paths_around(location)
 
     def table_locations(self) -> Mapping[str, str]:
         return self._read_roots().locations
@@ -227,12 +239,15 @@ class HiveMetastore:
             # Not beside what is read.
             self._roots, self._places, places = None, _Places(), _Places()
             self._read_places(places)
-            homes = _told(json.loads(_ask(self._reader.databaseLocations, json.dumps(self.databases()))))
+            homes = self._read_homes(self.databases())
             # All or nothing: where nothing is known of databases, a table may lie in the directory of any.
-            self._roots, self._homes, self._read_at = Roots(places.locations, places.of), homes, time.monotonic()
+            self._roots, self._homes, self._read_at = Roots(places), homes, time.monotonic()
             self._places, self._newer_left_s = places, MOST_NEWER_S
             self._dropped.clear()
         return self._roots
+
+    def _read_homes(self, databases: Sequence[str]) -> Mapping[str, str]:
+        return _told(json.loads(_ask(self._reader.databaseLocations, json.dumps(list(databases)))))
 
     def _read_places(self, places: _Places) -> None:
         """Add those of all tables that were not told before. One that is renamed after the names of its database were told, and before its
@@ -292,8 +307,12 @@ class _Places:
     """The places of all tables, by full name, while they are read. One that was told several places has all of them."""
 
     def __init__(self) -> None:
+        # The first one that was told: what came later may be where another table was made after the names of all were told.
         self.locations: Dict[str, str] = {}
+        self.later: Dict[str, Tuple[str, ...]] = {}
         self.of: Dict[str, Tuple[str, ...]] = {}
+        # Of those that Spark finds by a path.
+        self.owners: Dict[str, str] = {}
         self.without: Set[str] = set()
         self.unreadable: Set[str] = set()
         # How many characters were told of each database, and of all.
@@ -304,7 +323,10 @@ class _Places:
         of_location, paths = _told(found, f"{database}."), found["paths"]
         full_names = {table: f"{database}.{table}" for table in {**of_location, **paths}}
         characters = _count_characters(found, database, self.is_told)
-        self.locations.update({full_names[table]: location for table, location in of_location.items()})
+        for table, location in of_location.items():
+            if self.locations.setdefault(full_names[table], location) != location:
+                self.later[full_names[table]] = (*self.later.get(full_names[table], ()), location)
+        self.owners.update({full_names[table]: owner for table, owner in found["owners"].items()})
         for table, full_name in full_names.items():
             self.of[full_name] = tuple(dict.fromkeys((*self.of.get(full_name, ()), *_places(table, of_location, paths))))
         self.without.update(f"{database}.{table}" for table in found["others"])
@@ -312,12 +334,20 @@ class _Places:
         self.characters[database] = self.characters.get(database, 0) + characters
         self.of_all += characters
 
-    def copy(self) -> _Places:
-        """To add to: who has asked for the locations keeps what was told."""
+    def without_databases(self, left_out: Collection[str]) -> _Places:
+        """Another one to add to, in which nothing is told of these. Who has asked for the locations keeps what was told."""
+
+        def is_kept(full_name: str) -> bool:
+            return _split(full_name)[0] not in left_out
+
+        def keep(told: Mapping[str, Known]) -> Dict[str, Known]:
+            return {name: known for name, known in told.items() if is_kept(name)}
+
         found = _Places()
-        found.locations, found.of = dict(self.locations), dict(self.of)
-        found.without, found.unreadable = set(self.without), set(self.unreadable)
-        found.characters, found.of_all = dict(self.characters), self.of_all
+        found.locations, found.later, found.of, found.owners = keep(self.locations), keep(self.later), keep(self.of), keep(self.owners)
+        found.without, found.unreadable = set(filter(is_kept, self.without)), set(filter(is_kept, self.unreadable))
+        found.characters = {database: count for database, count in self.characters.items() if database not in left_out}
+        found.of_all = sum(found.characters.values())
         return found
 
     def is_told(self, full_name: str) -> bool:
@@ -342,11 +372,12 @@ class _Places:
 
 
 def _count_characters(found: Mapping[str, Any], database: str, is_told: Callable[[str], bool]) -> int:
-    """Of the full names and the places of a database's tables, but of those that were told before."""
+    """Of the full names and the places of a database's tables, and the owners that are kept, but of those that were told before."""
     new = {table for table in (*found["locations"], *found["others"], *found["paths"]) if not is_told(f"{database}.{table}")}
     located = sum(len(database) + len(table) + len(location) for table, location in found["locations"].items() if table in new)
     located += sum(len(database) + len(table) for table in found["others"] if table in new)
-    return located + sum(len(database) + len(table) + sum(map(len, paths)) for table, paths in found["paths"].items() if table in new)
+    pathed = ((table, [*paths, found["owners"][table]]) for table, paths in found["paths"].items() if table in new)
+    return located + sum(len(database) + len(table) + sum(map(len, texts)) for table, texts in pathed)
 
 
 def _told(found: Mapping[str, Dict[str, str]], database: str = "") -> Mapping[str, str]:
@@ -376,10 +407,11 @@ class Roots:
     name, the second with Spark's paths, too.
     """
 
-    def __init__(self, locations: Mapping[str, str], places: Mapping[str, Tuple[str, ...]]) -> None:
-        self.locations, self.places = locations, places
-        self._at = _by_place((name, place) for name, all_of_it in places.items() for place in all_of_it)
-        self._located = _by_place((name, names.before_pattern(location)) for name, location in locations.items())
+    def __init__(self, told: _Places) -> None:
+        self.locations, self.places, self._owners = told.locations, told.of, told.owners
+        self._at = _by_place((name, place) for name, all_of_it in told.of.items() for place in all_of_it)
+        later = ((name, location) for name, all_of_it in told.later.items() for location in all_of_it)
+        self._located = _by_place((name, names.before_pattern(location)) for name, location in chain(told.locations.items(), later))
         # With a slash at their ends, those inside a place follow it directly. The directories above each, of which a location that need not
         # exist has two thousand, are not kept.
         self._ordered = sorted(f"{place}/" for place in self._at)
@@ -388,6 +420,12 @@ class Roots:
         """Names of the tables at or below a location, or above it by their own, one several times if several of its places are."""
         place = location.rstrip("/")
         return [*self._below(f"{place}/"), *(name for above in _above(place) for name in self._located.get(above, ()))]
+
+    def paths_around(self, location: str) -> Dict[str, Tuple[Tuple[str, str], ...]]:
+        """As `ports.Metastore.paths_around`."""
+        tables = {above: self._at.get(above, ()) for above in _above(location.rstrip("/"))}
+        found = {above: tuple((name, self._owners[name]) for name in there if name in self._owners) for above, there in tables.items()}
+        return {above: owned for above, owned in found.items() if owned}
 
     def _below(self, top: str) -> Iterator[str]:
         """Names of the tables at or below a location with a slash at its end."""

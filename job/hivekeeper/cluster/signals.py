@@ -30,6 +30,8 @@ CANCEL_EVERY_S = 0.5
 class Signals:
     """The signals of one command. A patient command stops by itself on request, any other is ended by the first signal."""
 
+    is_limited = False
+
     def __init__(self, patient: bool, now_s: Callable[[], float] = time.monotonic) -> None:
         self.signal = 0
         self._patient = patient

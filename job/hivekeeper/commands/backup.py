@@ -88,7 +88,7 @@ def _is_read_by_group(cluster: Cluster, units: Sequence[UnitAnalysis], group: st
         found, refused = read_attributes(cluster.files, {judged.live: judged.snapshot for judged in units})
     except NoPermission:
         return False
-    return not refused and all(ownership.is_read_by_group(one, group) for one in found.values())
+    return not refused and all(one.live in found and ownership.is_read_by_group(found[one.live], group) for one in units)
 
 
 def _choose(observed: ObservedTable) -> Tuple[List[UnitAnalysis], Tuple[UnitOutcome, ...]]:

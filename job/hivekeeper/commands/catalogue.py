@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass
 from typing import Dict, Optional, Sequence, Tuple
 
+from hivekeeper import names
 from hivekeeper.catalogue import row_groups
 from hivekeeper.catalogue.catalogue import Catalogue
 from hivekeeper.catalogue.columns import COMPONENTS, RUNS, TABLES, VIEWS, Component
@@ -57,6 +58,11 @@ def open_known(context: Context, settings: CatalogueSettings, trusted: Tuple[str
             raise
         log.warning("step=catalogue failed reason=%r", f"{error}; the command goes on as if nothing was known")
         return None
+
+
+def place_of(settings: CatalogueSettings) -> str:
+    """Where its files are, as it is written; "" without a catalogue."""
+    return names.join(settings.base_path, settings.relative_path) if settings.base_path else ""
 
 
 def run_catalogue(context: Context, settings: CatalogueSettings, trusted: Tuple[str, ...], request: Request) -> CommandResult:

@@ -24,8 +24,8 @@ from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
+from hivekeeper.plan import late_files, retention
 from hivekeeper.plan import orphans as rules
-from hivekeeper.plan import retention
 from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
 from hivekeeper.plan.retention import Verdict, Window
 from hivekeeper.ports import Cluster, Lock
@@ -33,9 +33,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry, UnitResult, table_id
-from hivekeeper.runlog.history import Effect, History
-from hivekeeper.runlog.joins import Inside
-from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.history import Effect, History, UnitKey
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, MOST_UNITS, BackupPlace, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_log
@@ -123,11 +121,11 @@ def judge(
 
 def keep_beyond(table: Table, history: History, verdicts: Sequence[Verdict]) -> Tuple[Verdict, ...]:
     """The same verdicts, but what does not fit into one plan stays for the next cleanup."""
-    newest, records = _find_newest(history), _records_of(verdicts)
+    expected, records = _find_expected(table, history, verdicts), _records_of(verdicts)
     room = store.PlanRoom(RunPlan(RunId(""), CLEANUP, table, (), records=records))
 
     def takes(effects: Sequence[Effect]) -> bool:
-        return room.take([_plan_unit(table, newest, effect, MOST_UNITS) for effect in effects])
+        return room.take([_plan_unit(table, expected, effect, MOST_UNITS) for effect in effects])
 
     found = retention.keep_beyond(history, verdicts, takes)
     going, left = (sum(len(verdict.going) for verdict in some) for some in (found, verdicts))
@@ -243,7 +241,8 @@ def carry_out(
             table_log.commit(run, begin, parameters)
         with timed(cluster, Step.DISCARD):
             pause_ms = context.settings_for(table.full_name).delete_pause_ms
-            units = cleanup.discard_units(run, plan, grounds, pause_ms)
+            tables = {effect.run: effect.table_id for verdict in verdicts for effect in verdict.going}
+            units = cleanup.discard_units(run, plan, grounds, tables, pause_ms)
         finish.finish_units(run, units)
     outcome = TableOutcome(table.full_name, context.run, backups=tuple(outcome_of(verdict, units) for verdict in verdicts))
 
@@ -257,45 +256,37 @@ def carry_out(
 
 def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict], lives: Mapping[str, str]) -> RunPlan:
     """What to discard, oldest first, but what is inside a file of another backup after that. Late files may move to live only if live is
-    still the unit's and holds the newest run's files.
+    still the unit's, and nobody but runs has exchanged its files since.
     """
-    newest, holders = _find_newest(history), retention.find_holders(history)
     verdicts = tuple(verdicts)
+    expected, holders = _find_expected(table, history, verdicts), retention.find_holders(history)
     units: List[PlannedUnit] = []
     for effect in sorted((effect for verdict in verdicts for effect in verdict.going), key=lambda effect: effect.key in holders):
-        unit = _plan_unit(table, newest, effect, len(units) + 1)
+        unit = _plan_unit(table, expected, effect, len(units) + 1)
         units.append(unit if lives.get(effect.partition) == unit.live else replace(unit, expected=()))
     discard = context.settings_for(table.full_name).discard
     records = _records_of(verdicts)
     return RunPlan(context.run, CLEANUP, table, tuple(units), discard=discard, records=records, run_key=context.run_key)
 
 
-def _find_newest(history: History) -> Mapping[str, Effect]:
-    return {effect.partition: effect for effect in history.effects}
+def _find_expected(table: Table, history: History, verdicts: Iterable[Verdict]) -> Mapping[UnitKey, late_files.Files]:
+    partitions = {effect.partition for verdict in verdicts for effect in verdict.going}
+    return late_files.find_expected(history, table_id(table), partitions)
 
 
 def _records_of(verdicts: Iterable[Verdict]) -> Tuple[str, ...]:
     return tuple(verdict.backup.directory for verdict in verdicts if verdict.record_goes)
 
 
-def _plan_unit(table: Table, newest: Mapping[str, Effect], effect: Effect, number: int) -> PlannedUnit:
-    """With what live must hold for late files to go there, if it is this unit's by its log."""
+def _plan_unit(table: Table, expected: Mapping[UnitKey, late_files.Files], effect: Effect, number: int) -> PlannedUnit:
+    """With what live must hold for late files to go there, by the log."""
     values = tuple(quoting.partition_values(effect.partition).values()) if effect.partition else ()
     unit = Unit(table.full_name, effect.partition, values, absolute(effect.live, table.location), table.storage)
-    last = newest[effect.partition]
-    is_its_own = last.table_id == table_id(table) and last.live == effect.live
-    expected = _with_id(last.after, last.inside) if is_its_own and effect.inside is None else ()
+    wanted = expected.get(effect.key, ()) if effect.inside is None else ()
     # A file that a former table left is this one's now: it keeps what is inside.
     inside = effect.inside if effect.table_id == table_id(table) else None
     place = BackupPlace(effect.run, effect.number, effect.place)
-    return PlannedUnit(UnitNumber(number), unit, effect.before, (), place, expected, inside=inside)
-
-
-def _with_id(files: Tuple[ManifestFile, ...], inside: Optional[Inside]) -> Tuple[ManifestFile, ...]:
-    """Those of an effect, with the id of a joined one: the same run gives the same name to that of another table whose files have the names
-    of this one's. The names of other new files have a digest of their place.
-    """
-    return tuple(file._replace(file_id=inside.file_id) if inside and file.name == inside.file else file for file in files)
+    return PlannedUnit(UnitNumber(number), unit, effect.before, (), place, wanted, inside=inside)
 
 
 def parameters_of(settings: Settings, plan: RunPlan) -> Dict[str, object]:

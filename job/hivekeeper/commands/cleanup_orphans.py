@@ -42,6 +42,8 @@ from hivekeeper.steps.observe import find_existing, find_homes, qualify_all, qua
 from hivekeeper.steps.removal import Aside
 
 BY_HAND = "find out what became of the table; nothing is discarded as long as that is not certain"
+CLOCKS_DIFFER = "the NameNode's clock and this machine's differ by too much to tell how long its table has been gone"
+SET_CLOCKS = "let both follow the same time server (chronyc tracking), then run again"
 
 # What is done to one leftover; returns it as it is then.
 Act = Callable[[Context, Census, str, Orphan], TableOutcome]
@@ -149,6 +151,9 @@ def _finish_removal(context: Context, census: Census, database: str, orphan: Orp
     assert control is not None
     cluster = confine(context.cluster, Jail.of_records(orphan.table, removed.top, control.top))
     subject = Table.without_definition("(no table)", names.base(control.home), "")
+    strange = removal.why_not_ours(cluster, removed)
+    if strange:
+        return _outcome(_stays(orphan, strange))
     ownership.require_own_records(cluster, subject, removed, cluster.trusted_owners)
     aside = removal.read_aside(cluster, removed)
     why = _why_of_other(census, control, aside.history)
@@ -299,7 +304,10 @@ def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutc
     doubt = _doubt(records)
     if doubt:
         return _outcome(_stays(orphan, doubt.why)), None
-    since_ms, now_ms = finding.renew_mark(records.cluster, records.control, records.history)
+    times = finding.renew_mark(records.cluster, records.control, records.history, records.settings.min_age_ms)
+    if times is None:
+        return _outcome(replace(_stays(orphan, CLOCKS_DIFFER), next=SET_CLOCKS)), None
+    since_ms, now_ms = times
     if since_ms == now_ms or now_ms - since_ms < records.settings.min_age_ms:
         said = "it is marked from now on" if since_ms == now_ms else "it is marked"
         return _outcome(_marked(records, orphan, since_ms, said)), None

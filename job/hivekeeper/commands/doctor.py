@@ -20,7 +20,7 @@ from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import doctor, eligibility, own_place
 from hivekeeper.plan.doctor import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check, ProbeFailed
 from hivekeeper.ports import Clock, Cluster, Files, FilesError, MetastoreUnavailable
-from hivekeeper.reasons import Code
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult
 from hivekeeper.steps import ownership
 from hivekeeper.steps.observe import find_tied, find_units, qualify_table
@@ -174,7 +174,14 @@ def _examine_tables(probes: Probes, subject: Subject, possible: bool) -> Iterato
     yield from _ask("table", find)
     for found in opened:
         yield from _examine_each(probes, iter(found), subject)
-        yield from (Check("table", FIX, why.what, why.next, MACHINE, name, why.code.code) for name, why in found.absent.items())
+        yield from (_judge_absent(name, why, selected) for name, why in found.absent.items())
+
+
+def _judge_absent(name: str, why: Reason, selected: Selection) -> Check:
+    """A table of a database is its owner's: that it is gone at its turn is no error, as in a run. One that was named may be misspelt."""
+    if why.code is Code.NO_SUCH_TABLE and not selected.names(name):
+        return Check("table", SKIP, "it was dropped or renamed meanwhile", table=name, cause=why.code.code)
+    return Check("table", FIX, why.what, why.next, MACHINE, name, why.code.code)
 
 
 def _examine_each(probes: Probes, tables: Iterator[Table], subject: Subject) -> Iterator[Check]:

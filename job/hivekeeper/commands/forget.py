@@ -20,7 +20,6 @@ from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
-from hivekeeper.plan.ownership import judge
 from hivekeeper.plan.retention import Backup
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code
@@ -64,15 +63,10 @@ def _forget_table(removed: removal.Removed, census: Census, context: Context, ta
 
 
 def _is_ours(cluster: Cluster, table: Table, removed: ControlPaths) -> bool:
-    """Whether a killed run may have left this: anybody may give a directory such a name, and must not end the command with it. The lock of
-    the run that set it aside had closed it to all others.
-    """
-    judgement = judge(removed, cluster.files.exposed(removed.top, 0), cluster.trusted_owners)
-    if judgement.why_not or judgement.tighten:
-        why = judgement.why_not.what if judgement.why_not else f"others may write to {removed.top}"
+    why = removal.why_not_ours(cluster, removed)
+    if why:
         log.warning("table=%s step=find-left reason=%r", table.log_field, f"{removed.top} is left alone: {why}")
-        return False
-    return True
+    return not why
 
 
 def _look(cluster: Cluster, census: Census, table: Table, control: ControlPaths) -> Forgotten:

@@ -89,12 +89,18 @@ class Outcomes:
 
 
 def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:
-    """Run a command on each selected table separately and return its result, including missing tables."""
+    """Run a command on each selected table separately and return its result, including missing tables. If it may end before all had their
+    turn, whoever owns the first ones must not keep the others from theirs in each run: the order is another one each time.
+    """
     cluster, selected = context.cluster, context.selection
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
-    tables = selection.SelectedTables(cluster, selected, context.backup_prefix)
+    tables = selection.SelectedTables(cluster, selected, context.backup_prefix, context.run if cluster.stopping.is_limited else None)
     outcomes = for_each(context, tables, work)
-    outcomes = absent_outcomes(tables.absent) + outcomes
+    absent = absent_outcomes(tables.absent)
+    places = tables.places()
+    # Databases that are absent as a whole, which have no place, come before all.
+    for some in (absent, outcomes):
+        some.sort(key=lambda outcome: places.get(outcome.table, -1))
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
     return CommandResult(
         command,
@@ -103,7 +109,7 @@ def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:
         seconds,
         selected.named,
         context.dry_run,
-        tuple(outcomes),
+        (*absent, *outcomes),
         signal=cluster.stopping.signal,
         where=selected.where,
         databases=selected.databases,

@@ -6,8 +6,9 @@ Reads the metastore; changes nothing.
 from __future__ import annotations
 
 import logging
+import random
 from fnmatch import fnmatchcase
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Callable, Container, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import Refused
@@ -23,22 +24,28 @@ log = logging.getLogger(__name__)
 WantedName = Callable[[str], bool]
 
 NO_SUCH_TABLE = Reason(Code.NO_SUCH_TABLE, "no such table", "look at the spelling; SHOW TABLES lists them")
+NO_NAME = Reason(Code.NO_SUCH_TABLE, "not a table's name", "write DATABASE.TABLE, with one dot and no catalog, or leave it out of the list")
 
 
 class SelectedTables:
-    """The selected tables in the order they were named. The definitions of a database are read when its first table is taken: those of one
-    alone may take a gigabyte. Whose turn comes more than some seconds later is read again: the tables before it may have taken hours.
+    """The selected tables in the order they were named, or, with a `seed`, in an order of its own: those that were named come first, as
+    named, then the databases in any order, and in each its other tables. The definitions of a database are read when its first table is
+    taken: those of one alone may take a gigabyte. Whose turn comes more than some seconds later is read again: the tables before it may
+    have taken hours.
 
     `absent`: the names of tables and databases that are not there, or refused, each with why: whoever owns one of several databases may
     drop it, or close it. Complete when all tables were taken.
     """
 
-    def __init__(self, cluster: Cluster, selection: Selection, backup_prefix: str) -> None:
+    def __init__(self, cluster: Cluster, selection: Selection, backup_prefix: str, seed: Optional[str] = None) -> None:
         self.absent: Dict[str, Reason] = {}
         self._cluster, self._exclude = cluster, selection.exclude
         self._named = {name.lower() for name in selection.tables}
         self._wanted: Dict[str, List[str]] = {}
         for name in selection.tables:
+            if not names.is_table_name(name):
+                self.absent[name] = NO_NAME
+                continue
             database, table = name.lower().split(".")
             self._wanted.setdefault(database, []).append(table)
         for database in dict.fromkeys(name.lower() for name in selection.databases):
@@ -47,13 +54,19 @@ class SelectedTables:
                 self._wanted[database] = list(dict.fromkeys([*self._wanted.get(database, ()), *inside]))
             except (Refused, MetastoreRefused) as error:
                 self.absent[database] = _why_absent(error)
+        self._turns = list(self._wanted.items()) if seed is None else _mix(self._wanted, self._named, random.Random(seed))
+
+    def places(self) -> Dict[str, int]:
+        """The place of each table in an answer, whatever the order of their turns: by database as named, in it the named ones first."""
+        told = (f"{database}.{name}" for database, inside in self._wanted.items() for name in inside)
+        return {name: place for place, name in enumerate(told)}
 
     def __iter__(self) -> Iterator[Table]:
         """Raises an error of the metastore only before the first table: after that the database's tables are absent, because what was done
         on others must be told.
         """
         is_begun = False
-        for database, inside in self._wanted.items():
+        for database, inside in self._turns:
             chosen = [name for name in inside if not is_excluded(f"{database}.{name}", self._exclude)]
             read_ms = self._cluster.clock.monotonic_ms()
             try:
@@ -100,6 +113,21 @@ class SelectedTables:
             return _why_absent(error)
         log.exception("database=%s step=read-definitions failed", quoting.log_field(database))
         return Reason(Code.BUG, f"unexpected error: {error!r}", "report the stack in the log", "untouched by this run")
+
+
+def _mix(wanted: Mapping[str, Sequence[str]], named: Container[str], order: random.Random) -> List[Tuple[str, List[str]]]:
+    """Turns in which no table and no database always comes behind the same others; the named ones keep theirs. The tables of a
+    database stay together, since their definitions are held together.
+    """
+    first: List[Tuple[str, List[str]]] = []
+    others: List[Tuple[str, List[str]]] = []
+    for database, inside in wanted.items():
+        first.append((database, [name for name in inside if f"{database}.{name}" in named]))
+        rest = [name for name in inside if f"{database}.{name}" not in named]
+        order.shuffle(rest)
+        others.append((database, rest))
+    order.shuffle(others)
+    return [turn for turn in (*first, *others) if turn[1]]
 
 
 def _why_absent(error: Union[Refused, MetastoreUnavailable]) -> Reason:

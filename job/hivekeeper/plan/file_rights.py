@@ -148,11 +148,13 @@ def _printed(access: _Access) -> Tuple[int, Tuple[str, ...]]:
 
 
 def are_changed(before: Attributes, now: Attributes, planned: Iterable[FileInfo], entries: Iterable[FileInfo]) -> bool:
-    """Whether a directory, or one of the files of which a copy was planned, has other rights since. Of a file's ACL only the mask shows."""
+    """Whether a directory, or one of the files of which a copy was planned, has other rights since, or such a file is not there: who has
+    closed it may only not be seen. Of a file's ACL only the mask shows.
+    """
     if (now.owner, now.group, now.mode, now.acl) != (before.owner, before.group, before.mode, before.acl):
         return True
-    present = {entry.name: _shown(entry) for entry in entries}
-    return any(present.get(file.name, _shown(file)) != _shown(file) for file in planned)
+    present = {(entry.name, entry.file_id): _shown(entry) for entry in entries}
+    return any(present.get((file.name, file.file_id)) != _shown(file) for file in planned)
 
 
 def _shown(file: FileInfo) -> Tuple[str, str, int]:

@@ -40,9 +40,12 @@ def refuse_overlap(touching: Iterable[Table]) -> Optional[Reason]:
 
 
 class Homes:
-    """The directories of databases, by name, indexed by place: there may be a hundred thousand, which are asked for with each table."""
+    """The directories of databases, by name, indexed by place: there may be a hundred thousand, which are asked for with each table; and
+    that of the catalogue, "" for none.
+    """
 
-    def __init__(self, homes: Mapping[str, str]) -> None:
+    def __init__(self, homes: Mapping[str, str], catalogue: str = "") -> None:
+        self.catalogue = catalogue.rstrip("/")
         self._at: Dict[str, Set[str]] = {}
         for name, home in homes.items():
             self._at.setdefault(home.rstrip("/"), set()).add(name)
@@ -61,10 +64,13 @@ class Homes:
 
 
 def refuse_home(table: Table, homes: Homes) -> Optional[Reason]:
-    """Why a table in another database's directory, or around one, may not be swapped.
+    """Why a table in another database's directory or in the catalogue's, or around one, may not be swapped.
 
     The default database's directory is around those of all others, so the innermost one around the table must be that of its own database.
     """
+    place, kept = f"{table.location.rstrip('/')}/", f"{homes.catalogue}/"
+    if homes.catalogue and (place.startswith(kept) or kept.startswith(place)):
+        return _shared(f"it {'lies in' if place.startswith(kept) else 'contains'} the directory of the catalogue ({homes.catalogue})")
     home, owners = homes.nearest(table.location)
     if owners and table.database not in owners:
         return _shared(f"it lies in the directory of the database {min(owners)} ({home})")

@@ -115,7 +115,7 @@ def is_known_in_run(entry: FileInfo) -> bool:
 def _explains_top(entry: FileInfo, states: Iterable[str]) -> bool:
     if entry.is_dir:
         return entry.name in states or entry.name == "backup_table"
-    return entry.name in KNOWN_FILES or entry.name.startswith("certificates-")
+    return entry.name in KNOWN_FILES or entry.name.startswith("certificates-") or names.AWAY.fullmatch(entry.name) is not None
 
 
 def _number(name: str) -> UnitNumber:

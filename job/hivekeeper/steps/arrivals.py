@@ -26,7 +26,7 @@ from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.exchange import CarriedOver
 from hivekeeper.steps.late_directories import are_copies
 from hivekeeper.steps.older import Older
-from hivekeeper.steps.run_directory import Run
+from hivekeeper.steps.run_directory import Run, note_gap
 
 log = logging.getLogger(__name__)
 
@@ -76,13 +76,15 @@ def move_late(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], expected: E
     Where one look takes many calls, it serves for as many files, because anyone may have added a hundred thousand. If live has too many
     by now, the others stay where they are.
     """
-    kept = _find_kept(run, unit, late)
-    stay = {file.path for file in kept}
-    wanted = [file for file in late if file.path not in stay]
+    if not late:
+        return CarriedOver()
     moved: List[str] = []
-    with _staying(run, unit, expected) if wanted else nullcontext(None) as still:
+    with _staying(run, unit, expected) as still:
+        kept = _find_kept(run, unit, late, still.directory_id)
+        stay = {file.path for file in kept}
+        wanted = [file for file in late if file.path not in stay]
         for file in wanted:
-            if still is None or not still.holds() or not _is_carried(run, unit, file):
+            if not still.holds() or not _is_carried(run, unit, file):
                 break
             try:
                 moved.append(move_file(run.files, file.path, unit.live))
@@ -93,19 +95,18 @@ def move_late(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], expected: E
     return CarriedOver(tuple(moved), tuple(file.name for file in (*wanted[len(moved) :], *kept)))
 
 
-def _find_kept(run: Run, unit: PlannedUnit, late: Sequence[FileInfo]) -> Sequence[FileInfo]:
+def _find_kept(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], live_id: int) -> Sequence[FileInfo]:
     """The files that others may reach in live now, or delete, and not in the directory that has left it: it was closed, or given to another
-    owner, since its copy was made or since a run that is rolled back, or is another one than the unit had then.
+    owner, since its copy was made or since a run that is rolled back, or is another one than the unit had then. All of them where the
+    rights of one of the two cannot be told: they go to the directory with this id, and what is at its place for a moment tells nothing.
     """
-    if not late:
-        return ()
     left = names.parent(late[0].path)
     try:
-        known = run.files.attributes([left, unit.live])
+        known = run.files.attributes([left, unit.live], {unit.live: live_id})
     except NoPermission:
         return late
-    if left not in known or unit.live not in known:
-        return ()
+    if left not in known or unit.live not in known or known[unit.live].directory_id not in (0, live_id):
+        return late
     return file_rights.find_kept_from_others(known[unit.live], known[left], late, run.users_at(unit.live))
 
 
@@ -135,7 +136,7 @@ class StillLive:
     """
 
     def __init__(self, run: Run, unit: PlannedUnit, expected: Expected, directory_id: int) -> None:
-        self._run, self._unit, self._expected, self._directory_id = run, unit, expected, directory_id
+        self._run, self._unit, self._expected, self.directory_id = run, unit, expected, directory_id
         self._sure_of, self._moved = 0, 0
 
     def holds(self) -> bool:
@@ -151,7 +152,7 @@ class StillLive:
                 return False
             # The listing is that of the directory wherever it is: in the trash, or below another partition's name.
             there = self._run.files.stat(live)
-            if there is None or there.file_id != self._directory_id:
+            if there is None or there.file_id != self.directory_id:
                 return False
             self._sure_of = 1 + present // LISTED_IN_ONE_CALL
         self._sure_of -= 1
@@ -191,6 +192,8 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional
     asides, is_all = find_asides(run, unit), True
     if not asides:
         return True
+    # What may be copies is known by that.
+    note_gap(run, unit)
     with nullcontext(None) if expected is None else _staying(run, unit, expected) as still:
         for aside in asides:
             why = why_strange(run, unit, aside, target, is_sure) or _merge_allowed(run, unit, aside, target, still)

@@ -17,7 +17,7 @@ from hivekeeper.plan import file_rights
 from hivekeeper.ports import Files, NoPermission, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.checks import LISTED_ENOUGH
+from hivekeeper.steps.checks import GONE, LISTED_ENOUGH, find_other_directory
 from hivekeeper.steps.fitness import MOST_AGE_MS
 from hivekeeper.steps.observe import TooManyEntries, ask_where_allowed, look_at
 from hivekeeper.steps.run_directory import Run
@@ -35,7 +35,7 @@ RIGHTS_AT_ONCE = 200
 # For so many units one answer serves.
 UNITS_AT_ONCE = 50
 CROWDED = Reason(Code.CHANGED_MEANWHILE, "so many files came to it that their rights were not looked at")
-RIGHTS_CHANGED = Reason(Code.CHANGED_MEANWHILE, "the rights of its directory, or of files in it, were changed")
+RIGHTS_CHANGED = Reason(Code.CHANGED_MEANWHILE, "the rights of its directory, or of files in it, were changed, or files are gone")
 
 
 def dress(files: Files, wanted: Mapping[str, Attributes], owner: str) -> Mapping[str, str]:
@@ -209,10 +209,12 @@ class RightsOfLive:
         lives = list(dict.fromkeys(unit.live for unit, _ in some))
         seen = look_at(self._run.look_at_live(unit for unit, _ in some), lives, most)
         now = self._run.files.attributes(lives, {live: snapshot.file_id for live, snapshot in seen.items()})
-        found: Dict[UnitNumber, Optional[Reason]] = {}
-        for unit, staged in some:
-            # A directory that is gone is found by the check before the exchange.
-            before, after = self._wanted[unit.number], now.get(unit.live)
-            is_changed = after is not None and file_rights.are_changed(before, after, staged.files, seen[unit.live].entries)
-            found[unit.number] = RIGHTS_CHANGED if is_changed else None
-        return found
+        return {unit.number: self._find_change(unit, staged, seen[unit.live], now.get(unit.live)) for unit, staged in some}
+
+    def _find_change(self, unit: PlannedUnit, staged: StageUnit, seen: Snapshot, now: Optional[Attributes]) -> Optional[Reason]:
+        """What is away, or has another one in its place, may be back before the check that comes next, and was not compared."""
+        if now is None or not seen.exists:
+            return GONE
+        other = find_other_directory(unit, seen.file_id) or find_other_directory(unit, now.directory_id)
+        is_changed = file_rights.are_changed(self._wanted[unit.number], now, staged.files, seen.entries)
+        return other or (RIGHTS_CHANGED if is_changed else None)

@@ -28,6 +28,7 @@ MOST_GLANCES = 20
 MOST_BY_ONE = 8
 # It may be another table's, in which anybody may have put all files of the manifest, or of which the manifest has none.
 OTHER_DIRECTORY = Reason(Code.CHANGED_MEANWHILE, "another directory came to its place")
+GONE = Reason(Code.DIRECTORY_GONE, "its directory is gone")
 LISTED_ENOUGH = Reason(Code.CHANGED_MEANWHILE, "so many files came to partitions of this run that no more of them are looked at")
 # Of one unit. Where one takes too long, the next one does too, as a rule, and a table may have ten thousand units.
 MOST_MS_OF_CHECKS = 5000
@@ -115,7 +116,7 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     inside = look_inside(run.files, [*unsure, *find_staging(seen[live].entries)])
     checked = Checked({live: seen[live], **seen_above, **inside}, clock_ms, began_ms, seen[incoming].entries, seen[incoming].file_id)
     writer = listings.find_writer(entries_above, inside, clock_ms, run.leftover_ms)
-    gone = None if seen[live].exists else Reason(Code.DIRECTORY_GONE, "its directory is gone")
+    gone = None if seen[live].exists else GONE
     entries = listings.without_empty_staging(seen[live].entries, inside)
     if unit.join:
         # A swap takes markers along, so it knows them; a join leaves them where they are.

@@ -38,15 +38,16 @@ LONGEST_REST_MS = 1000
 
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
 NOT_REACHED = Reason(Code.RUN_ENDED, "the cleanup ended before this backup went; the next one decides anew")
+LATE_TO_DO = "move it to where its rows are missed, or away if they were overwritten on purpose; then run cleanup again"
 NOT_OUR_TRASH = "find out who made that, and have it moved away; then run cleanup again, or set discard: delete to delete at once"
 
 
-def discard_units(run: Run, plan: RunPlan, grounds: Grounds, pause_ms: int = 0) -> List[UnitResult]:
+def discard_units(run: Run, plan: RunPlan, grounds: Grounds, tables: Mapping[RunId, str], pause_ms: int = 0) -> List[UnitResult]:
     """Discard all units of a cleanup, with a pause after each. A unit that is left, or cannot be discarded, keeps its backup.
 
-    `grounds` are asked before each of them.
+    `grounds` are asked before each of them. `tables`: the id of the table that each run was about of which a backup goes.
     """
-    discard = _Discarder(run, plan, grounds).discard
+    discard = _Discarder(run, plan, grounds, tables).discard
 
     def discard_and_rest(unit: PlannedUnit) -> UnitResult:
         result = discard(unit)
@@ -145,27 +146,36 @@ def _find_holders(plan: RunPlan) -> Mapping[str, PlannedUnit]:
 class _Discarder:
     """Discards the units of a cleanup, one after the other.
 
-    `holders` are the units whose backups hold joined files; `kept` has, by partition, the oldest run so far whose backup could not be
-    discarded.
+    `holders` are the units whose backups hold joined files; `kept` has, by table and partition, the oldest run so far whose backup could
+    not be discarded.
     """
 
-    def __init__(self, run: Run, plan: RunPlan, grounds: Grounds) -> None:
-        self.run, self.plan, self.grounds = run, plan, grounds
+    def __init__(self, run: Run, plan: RunPlan, grounds: Grounds, tables: Mapping[RunId, str]) -> None:
+        self.run, self.plan, self.grounds, self.tables = run, plan, grounds, tables
         grounds.begin(_places_of(plan))
         self.holders = _find_holders(plan)
-        self.kept: Dict[str, RunId] = {}
+        self.kept: Dict[Tuple[str, str], RunId] = {}
         _note_former_places(run, plan)
 
     def discard(self, unit: PlannedUnit) -> UnitResult:
         backup = _place_of(unit)
-        why = self.grounds.why_kept(backup) or _why_needed(unit, self.kept)
+        why = self.grounds.why_kept(backup) or self._why_needed(unit)
         if unit.inside:
             why = why or _why_held(self.run, unit, unit.inside, self.holders.get(unit.inside.file))
         result = UnitResult(unit, Outcome.KEPT, why=why) if why else self._discard_one(unit)
         if unit.backup and result.outcome is Outcome.KEPT:
-            self.kept.setdefault(unit.name, unit.backup.run)
+            self.kept.setdefault(self._rolled_back_with(unit), unit.backup.run)
         log.info("run=%s unit=%s step=discard done backup=%s %s", self.plan.run, unit.log_field, backup, result.for_log)
         return result
+
+    def _why_needed(self, unit: PlannedUnit) -> Optional[Reason]:
+        """Why a backup stays for the sake of an older one that does: a rollback to that one undoes this run first."""
+        older = self.kept.get(self._rolled_back_with(unit))
+        return why_needed(older) if older else None
+
+    def _rolled_back_with(self, unit: PlannedUnit) -> Tuple[str, str]:
+        """No rollback leads from a table to one that lay at its place before."""
+        return self.tables.get(unit.backup.run, "") if unit.backup else "", unit.name
 
     def _discard_one(self, unit: PlannedUnit) -> UnitResult:
         run, grounds, to_trash = self.run, self.grounds, self.plan.discard == TRASH
@@ -207,11 +217,6 @@ def _why_held(run: Run, unit: PlannedUnit, inside: Inside, holder: Optional[Plan
     if holder is None or holder.backup is None or is_in(unit.live) or not is_in(run.backup_path(holder)):
         return None
     return Reason(Code.IN_OTHER_BACKUP, f"the file that has it inside is in the backup of run {holder.backup.run}")
-
-
-def _why_needed(unit: PlannedUnit, kept: Mapping[str, RunId]) -> Optional[Reason]:
-    """Why a backup stays for the sake of an older one that does: a rollback to that one undoes this run first."""
-    return why_needed(kept[unit.name]) if unit.name in kept else None
 
 
 def _places(run: Run, unit: PlannedUnit) -> Tuple[str, str, str]:
@@ -327,9 +332,9 @@ def find_objection(run: Run, unit: PlannedUnit, held: str, takes_late: bool) -> 
     # This backup could not go back to live, which was replaced first.
     judged = manifests.judge(unit.manifest, without_empty_staging(run.files, seen.entries))
     if judged.seen is manifests.Seen.LATE:
-        why_not = "that was overwritten since, would show it to more users, or it may not be moved"
+        why_not = "that was overwritten since, is another table's, would show it to more users, or it may not be moved"
         what = f"{judged.late[0].name} came into it late and is not in live: {why_not}"
-        return Reason(Code.LATE_IN_BACKUP, what), late
+        return Reason(Code.LATE_IN_BACKUP, what, LATE_TO_DO), late
     return (Reason(Code.BACKUP_CHANGED, judged.why.what) if judged.why else None), late
 
 

@@ -19,13 +19,10 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.manifests import Expected, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
-from hivekeeper.steps import late_directories, places
+from hivekeeper.steps import late_directories, places, run_directory
 from hivekeeper.steps.checks import Checked, find_other_directory
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unfinished import MOST_TRIES, denied, interrupted, needs_investigation, require_answers
-
-# From then on a gap counts as an outage: what looks for all directories of a table meets it.
-LONG_GAP_MS = 10_000
 
 
 @dataclass(frozen=True)
@@ -184,9 +181,12 @@ def carry_out(exchange: Exchange) -> UnitResult:
             if why:
                 return _end_refused(exchange, why)
             began, begun = clock.monotonic_ms(), True
+            _start_gap(exchange, began)
             done = exchange.means.exchange(checked)
             why, gap_ms = done.why, clock.monotonic_ms() - began if exchange.unit.join is None else None
-            _note_gap(exchange, began)
+            run_directory.note_gap(exchange.run, exchange.unit)
+            # What comes now takes its time while live is there.
+            exchange.run.away_since_ms.clear()
             if why and done.aside:
                 return _keep_aside(exchange, done.aside, _why_aside(exchange, done.aside, why))
             return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, began, gap_ms, done.nothing_late)
@@ -197,17 +197,18 @@ def carry_out(exchange: Exchange) -> UnitResult:
         # It is unknown whether the change happened; the location of the files shows it.
         if not begun:
             return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
-        _note_gap(exchange, began)
+        run_directory.note_gap(exchange.run, exchange.unit)
         with _telling_if_denied(exchange):
             settled = settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
-        _note_gap(exchange, began)
+        run_directory.note_gap(exchange.run, exchange.unit)
         return settled
 
 
-def _note_gap(exchange: Exchange, began_ms: float) -> None:
-    """Note a gap that is an outage. Live is never away while files of it are joined."""
-    if exchange.unit.join is None and exchange.run.cluster.clock.monotonic_ms() - began_ms > LONG_GAP_MS:
-        exchange.run.were_away.add(exchange.unit.number)
+def _start_gap(exchange: Exchange, began_ms: float) -> None:
+    """Live is never away while files of it are joined."""
+    exchange.run.away_since_ms.clear()
+    if exchange.unit.join is None:
+        exchange.run.away_since_ms[exchange.unit.number] = began_ms
 
 
 @contextmanager

@@ -182,7 +182,7 @@ def _look_unplanned(files: Files, paths: RunPaths) -> Tuple[Set[str], List[FileI
     """What a run may leave in its directory before its plan, and what else is there."""
     entries = files.look([paths.top])[paths.top].entries
     ours = {paths.stages, paths.clock, paths.checkpoint, paths.entry, paths.plan + ".part"}
-    ours.update(entry.path for entry in entries if _is_certificates(entry))
+    ours.update(entry.path for entry in entries if _is_certificates(entry) or not entry.is_dir and names.AWAY.fullmatch(entry.name))
     return ours, [entry for entry in entries if entry.path not in ours]
 
 
@@ -212,8 +212,8 @@ def _remove_run(files: Files, paths: RunPaths, entries: Iterable[FileInfo]) -> N
 
 
 def _tidy(files: Files, paths: RunPaths, present: Sequence[str]) -> None:
-    for file in ("clock", "checkpoint.json.gz"):
-        if file in present:
+    for file in present:
+        if file in ("clock", "checkpoint.json.gz") or names.AWAY.fullmatch(file):
             files.delete_file(paths.state(file))
     # Copies, and joined files whose rows have files of their own again. What others had put in the places of these went back, or to a
     # backup, before the run got its entry.

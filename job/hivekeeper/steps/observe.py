@@ -157,15 +157,18 @@ class _Met:
 
     # Tables that were found in or around the directory of another one, by full name.
     strangers: Set[str] = field(default_factory=set)
+    # The owners of directories around tables, None of one that is missing.
+    owners: Dict[str, Optional[str]] = field(default_factory=dict)
     # The newest `Metastore.database_locations`, and its index.
     homes: Optional[Tuple[Mapping[str, str], own_place.Homes]] = None
 
 
 def find_homes(cluster: Cluster) -> own_place.Homes:
-    """Indexed once for each reading of all databases, not for each table."""
+    """Indexed once for each reading of all databases, not for each table; with the place of the catalogue."""
     homes, known = cluster.metastore.database_locations(), cluster.memory.of(_Met)
     if known.homes is None or known.homes[0] is not homes:
-        known.homes = homes, own_place.Homes(homes)
+        kept = cluster.files.qualify(cluster.catalogue_at) if cluster.catalogue_at else ""
+        known.homes = homes, own_place.Homes(homes, kept)
     return known.homes[1]
 
 
@@ -184,7 +187,7 @@ def find_touching(cluster: Cluster, table: Table, control: ControlPaths, moves_b
     that are there by now: newer places are read first, unless the table itself `is_gone`.
     """
     if not is_gone and table.location != cluster.metastore.table_locations().get(table.full_name, ""):
-        cluster.metastore.read_newer_places(table.full_name)
+        cluster.metastore.read_newer_places(table)
     found, gone = _look_for_touching(cluster, table, control, moves_backups)
     while gone and not found:
         cluster.metastore.read_places_again(gone)
@@ -202,6 +205,7 @@ def _look_for_touching(cluster: Cluster, table: Table, control: ControlPaths, mo
     others = sorted({name for found in touching.values() for name in found if name != table.full_name})
     # A backup table lies at live or in the control directory, whatever the mark of another one says.
     around = [name for name in others if _is_around(cluster, name, table.location)]
+    around += [name for name in _find_paths_around(cluster, table) if name not in others]
     likely = sorted(set(others).difference(around))
     # No table has more backup tables than that.
     around += likely[MOST_BACKUP_TABLES:]
@@ -224,6 +228,18 @@ def _look_for_touching(cluster: Cluster, table: Table, control: ControlPaths, mo
             return strangers, ""
         gone = gone or next((name for name in some if name not in found and matters(name)), "")
     return (), gone
+
+
+def _find_paths_around(cluster: Cluster, table: Table) -> Iterator[str]:
+    """Tables of Spark in whose directory, by its path, this one lies. Only if that belongs to the table's owner: else anybody could keep
+    all tables from being worked on by the path of one.
+    """
+    owners = cluster.memory.of(_Met).owners
+    for place, tables in cluster.metastore.paths_around(table.location).items():
+        if place not in owners:
+            found = cluster.files.stat(place)
+            owners[place] = found.owner if found else None
+        yield from (name for name, owner in tables if owner == owners[place] and name != table.full_name)
 
 
 def _lies_in_runs(cluster: Cluster, full_name: str, control: ControlPaths) -> bool:

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple, Union
+from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
@@ -14,6 +14,7 @@ from hivekeeper.errors import HivekeeperError, Refused
 from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import BACKUP_OF, ControlPaths
 from hivekeeper.plan import retention
+from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
 from hivekeeper.plan.orphans import Orphan, OrphanKind, explain_backup_table, explain_records, ids_of
 from hivekeeper.ports import Cluster, FilesError, MetastoreRefused
 from hivekeeper.reasons import Code
@@ -28,6 +29,7 @@ from hivekeeper.steps.observe import TooLarge, ask_where_allowed, look_in_portio
 
 log = logging.getLogger(__name__)
 
+HOUR_MS = 3_600_000
 # Entries of all directories that hold tables of a database. What has more is not looked through.
 MOST_LISTED = 200_000
 # Of hidden directories in a directory that may have been a table's.
@@ -120,23 +122,40 @@ def _look_through(
     found: Set[ControlPaths] = set()
     removed: List[FileInfo] = []
     listed: Set[str] = set()
-    left = MOST_LISTED
-    for parent in [home, *sorted(_find_parents(cluster, tables) - {home})]:
-        if parent in looked.directories:
-            found.update(looked.directories[parent])
-            continue
-        try:
-            entries = _list_entries(cluster, parent, left)
-        except (Refused, FilesError) as error:
-            if parent == home:
-                raise
-            log.warning("step=find-orphans reason=%r", f"{parent} is left out: {error}")
-            continue
-        left -= len(entries)
+    parents = {home, *_find_parents(cluster, tables)}
+    for parent in parents & looked.directories.keys():
+        found.update(looked.directories[parent])
+    for parent, entries in _list_in_turn(cluster, home, parents - looked.directories.keys()):
         listed.add(parent)
         found.update(_controls_among(entry for entry in entries if entry.is_dir))
         removed += _removed_among(cluster, entries)
     return found, removed, listed
+
+
+def _list_in_turn(cluster: Cluster, home: str, parents: Set[str]) -> Iterator[Tuple[str, Sequence[FileInfo]]]:
+    """The entries of each of these directories, that of the database first. Each other one gets an equal share of what may still be listed.
+    Those with more wait, and share what the others have left over, as long as that more than doubles their share; then the first of them
+    may take all of it. So nothing is listed more than some twenty times. What finds no room, or is closed, is left out, and told.
+    """
+    left, share, waiting = MOST_LISTED, 0, sorted(parents - {home})
+    if home in parents:
+        entries = _list_entries(cluster, home, left)
+        left -= len(entries)
+        yield home, entries
+    while waiting:
+        is_last = len(waiting) == 1 or left // len(waiting) <= 2 * share
+        share, some, waiting = left // len(waiting), waiting, []
+        for parent in some:
+            try:
+                entries = _list_entries(cluster, parent, left if is_last else share)
+            except (Refused, FilesError) as error:
+                if isinstance(error, Refused) and not is_last:
+                    waiting.append(parent)
+                else:
+                    log.warning("step=find-orphans reason=%r", f"{parent} is left out: {error}")
+                continue
+            left -= len(entries)
+            yield parent, entries
 
 
 def _find_parents(cluster: Cluster, tables: Sequence[Table]) -> Set[str]:
@@ -352,12 +371,18 @@ def find_in_table(cluster: Cluster, table: Table, control: ControlPaths) -> Iter
         )
 
 
-def renew_mark(cluster: Cluster, control: ControlPaths, history: History) -> Tuple[int, int]:
+def renew_mark(cluster: Cluster, control: ControlPaths, history: History, min_age_ms: int) -> Optional[Tuple[int, int]]:
     """Since when, and until when, this log is known to belong to no table, by the NameNode's clock. A mark of another state of the log is
-    replaced, and then both are now.
+    replaced, and then both are now. None, and nothing is replaced, if this machine's clock does not agree: one that is wrong for days would
+    make a wait of days needless. Some minutes matter only to a wait of minutes.
     """
     files, wanted = cluster.files, OrphanMark.of(history)
+    most_ms = max(MOST_CLOCK_DIFFERENCE_MS, min(min_age_ms // 10, HOUR_MS))
+    earliest_ms = cluster.clock.now_ms() - most_ms
     now_ms = ask_time(files, control.new_mark, orphan_mark.to_text(wanted)) or 0
+    if not earliest_ms <= now_ms <= cluster.clock.now_ms() + most_ms:
+        files.delete_file(control.new_mark)
+        return None
     known = store.read_mark(cluster, control)
     if known and known[0] == wanted and known[1] <= now_ms:
         files.delete_file(control.new_mark)

@@ -125,17 +125,19 @@ def find_rights(
 ) -> Tuple[Guard, Optional[Mapping[str, Attributes]]]:
     """The rights of the directories that lead to backups, none while the table's directory is missing; and those of the ones `above` the
     units, None if one of them is closed to somebody whom the table's root lets through. Then these rights show too much of such a unit.
+    So they may if one is away, perhaps for just this call: whoever may rename it need not be one who may pass it.
     `group_reads`: whether a group may read everything that the records will describe.
     """
+    places = list(dict.fromkeys([table.location, *above]))
     try:
-        found = files.attributes(list(dict.fromkeys([table.location, *above])))
+        found = files.attributes(places)
     except NoPermission as error:
         log.warning("step=open-control-directory reason=%r", f"backups and records are for this user alone: {error}")
         return CLOSED, None
     root = found.get(table.location)
     if root is None:
         return CLOSED, None
-    is_closed = any(ownership.is_narrower(one, root) for one in found.values())
+    is_closed = len(found) < len(places) or any(ownership.is_narrower(one, root) for one in found.values())
     guard = ownership.share(root, not is_closed and group_reads(root.group), trusted)
     return guard, None if is_closed else found
 

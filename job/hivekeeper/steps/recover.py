@@ -261,18 +261,20 @@ def _find_missing(run: Run, units: Sequence[PlannedUnit]) -> FrozenSet[str]:
 
 
 def _find_away(run: Run, plan: RunPlan) -> Iterable[UnitNumber]:
-    """Units whose files have left live, while what is to come to it waits still; any, if an earlier recovery was killed, which may have
-    ended that. A writer may have made live again since. A join leaves it where it is.
+    """Units whose files have left live, while what is to come to it waits still, and those that the run itself has had away for longer
+    than a moment; any, if an earlier recovery was killed, which may have ended that. A writer may have made live again since. A join leaves
+    it where it is.
     """
     numbers = [unit.number for unit in plan.units if unit.join is None]
     if run.was_recovered_before:
         return numbers
     left, waits = run.paths.state("retired"), run.paths.state("restoring" if plan.operation == ROLLBACK else "ready")
-    # Two listings, however many units there are.
-    seen = run.files.look([left, waits])
+    # Three listings, however many units there are.
+    seen = run.files.look([run.paths.top, left, waits])
     gone, waiting = ({entry.name for entry in seen[state].entries if entry.is_dir} for state in (left, waits))
+    noted = {entry.path for entry in seen[run.paths.top].entries}
     away = gone & waiting
-    return [number for number in numbers if names.unit_directory(number) in away]
+    return [number for number in numbers if names.unit_directory(number) in away or run.paths.away(number) in noted]
 
 
 def _require_time(run: Run, plan: RunPlan, settled: int) -> None:

@@ -14,8 +14,9 @@ from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import listings
+from hivekeeper.plan.ownership import judge
 from hivekeeper.plan.retention import list_backups
-from hivekeeper.ports import Cluster, Files, Lock, TargetExists
+from hivekeeper.ports import Cluster, Files, FilesError, Lock, NotPossible, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.history import History
@@ -96,22 +97,43 @@ def set_aside(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock,
     """Rename a control directory to a name that no command takes for records, with the lock held. Undo: put_back.
 
     A run that has lost the lock can no longer write there afterwards. So only then is looked for what it had written before: if there is
-    anything, or if somebody had put another directory there, it goes back. `about`: the ids of the tables that its log is about.
+    anything, or if somebody had put another directory there, it goes back; so it does if a call fails before that is known. `about`: the
+    ids of the tables that its log is about.
     """
     files, removed = cluster.files, ControlPaths(control.removed(run))
     before = files.stat(control.top)
     if before is None or not lock.check():
         raise _taken(table, control)
-    files.rename_exact(control.top, removed.top)
     try:
+        files.rename_exact(control.top, removed.top)
         aside = read_aside(cluster, removed)
         needed = aside.needed or _find_foreign(aside, before, about)
     except HivekeeperError as error:
         needed = [str(error)]
+    except FilesError as error:
+        _put_back_if_there(cluster, table, removed, control, str(error), before.file_id)
+        raise
     if needed:
-        put_back(cluster, table, removed, control)
+        _put_back_if_there(cluster, table, removed, control, needed[0])
         raise _unknown(table, control, needed[0])
     return aside
+
+
+def _put_back_if_there(cluster: Cluster, table: Table, removed: ControlPaths, control: ControlPaths, why: str, only_id: int = 0) -> None:
+    """Put back what was set aside, or perhaps was: only a directory with this id, unless it is 0. Raises NeedsInvestigation if that cannot
+    be done: no later command but another removal looks there.
+    """
+    try:
+        there = cluster.files.stat(removed.top) if only_id else None
+        if not only_id or there is not None and there.file_id == only_id:
+            put_back(cluster, table, removed, control)
+    except FilesError as error:
+        raise NeedsInvestigation(
+            f"{table.full_name}: {removed.top} may have its records, and cannot be moved back ({error}): {why}",
+            code=Code.UNKNOWN_FILES,
+            state="nothing was removed; if another run was at work just then, rows that readers miss may be there",
+            next=f"once HDFS answers, if it is there: {_by_hand(table, removed, control)}",
+        ) from error
 
 
 def _find_foreign(aside: Aside, before: FileInfo, about: Collection[str]) -> List[str]:
@@ -132,10 +154,14 @@ def put_back(cluster: Cluster, table: Table, removed: ControlPaths, control: Con
             f"{table.full_name}: its records, which are still needed, are at {removed.top}, and there is a new {control.top}",
             code=Code.UNKNOWN_FILES,
             state="nothing was removed",
-            next=f"move the new one away, then: hdfs dfs -mv {quoting.hdfs(removed.top)} {quoting.hdfs(control.top)}, then: "
-            f"hivekeeper recover --table {quoting.shell(table.full_name)}",
+            next=f"move the new one away, then: {_by_hand(table, removed, control)}",
         ) from error
     log.warning("step=put-records-back done path=%r", control.top)
+
+
+def _by_hand(table: Table, removed: ControlPaths, control: ControlPaths) -> str:
+    move = f"hdfs dfs -mv {quoting.hdfs(removed.top)} {quoting.hdfs(control.top)}"
+    return f"{move}, then: hivekeeper recover --table {quoting.shell(table.full_name)}"
 
 
 def delete_records(files: Files, aside: Aside) -> None:
@@ -168,6 +194,22 @@ def remove_unborn(files: Files, place: str) -> bool:
         files.delete_file(seal.path, seen[new.top].file_id, seal.file_id)
     files.remove_empty(new.top)
     return files.remove_empty(place)
+
+
+def why_not_ours(cluster: Cluster, removed: ControlPaths) -> str:
+    """Why no killed run can have left this, "" if one may have: anybody may give a directory such a name, and must not end a command with
+    it. The lock of the run that set it aside had closed it to all others; but somebody may have opened it since with all that lies around
+    it, and then the seal tells.
+    """
+    try:
+        judgement = judge(removed, cluster.files.exposed(removed.top, 0), cluster.trusted_owners)
+    except NotPossible as too_many:
+        return str(too_many)
+    if judgement.why_not:
+        return judgement.why_not.what
+    seal = cluster.files.stat(removed.seal) if judgement.tighten else None
+    is_ours = seal is not None and seal.owner in {cluster.files.user_at(removed.seal), *cluster.trusted_owners}
+    return f"others may write to {removed.top}" if judgement.tighten and not is_ours else ""
 
 
 class Removed:

@@ -77,7 +77,9 @@ def _find_holder(run: Run, unit: PlannedUnit) -> FileInfo:
 def why_other_rights(run: Run, holder: FileInfo) -> Optional[Reason]:
     """Why a copy must not come in: the others are made before, and in these hours somebody may have closed the file that it is from."""
     now = run.files.stat(holder.path)
-    is_same = now is None or (now.owner, now.group, now.mode) == (holder.owner, holder.group, holder.mode)
+    if now is None or now.file_id != holder.file_id:
+        return Reason(Code.CHANGED_MEANWHILE, f"{holder.name} is gone, or another file")
+    is_same = (now.owner, now.group, now.mode) == (holder.owner, holder.group, holder.mode)
     return None if is_same else Reason(Code.CHANGED_MEANWHILE, f"the rights of {holder.name} were changed")
 
 

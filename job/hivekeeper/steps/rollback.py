@@ -9,7 +9,7 @@ import logging
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Dict, Iterable, List, Optional, Sequence, Set
+from typing import Callable, Dict, Iterable, List, Optional, Sequence, Set, Union
 
 from hivekeeper.model import Attributes, FileInfo, Guard
 from hivekeeper.names import UnitNumber
@@ -21,6 +21,7 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import exchange
+from hivekeeper.steps.checks import GONE, find_other_directory
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
 from hivekeeper.steps.fitness import MOST_AGE_MS, FitnessOfTable
@@ -107,12 +108,16 @@ class Closed:
         self._units = [unit for unit in units if unit.join is None]
         self._places = {unit.number: place for place, unit in enumerate(self._units)}
         self._known: Dict[str, Attributes] = {}
+        # Why those of others may not be told.
+        self._denied: Dict[str, Reason] = {}
         self._wanted: Dict[UnitNumber, Attributes] = {}
         self._until_ms = 0.0
 
     def claim(self, unit: PlannedUnit, claim: Callable[[], Optional[Reason]]) -> Optional[Reason]:
         """Claim a backup; returns why it was not claimed."""
         wanted = None if unit.join else self._find(unit)
+        if isinstance(wanted, Reason):
+            return wanted
         why = claim()
         if why is None and wanted is not None:
             self._wanted[unit.number] = wanted
@@ -133,24 +138,34 @@ class Closed:
             except NoPermission as error:
                 log.warning("unit=%s step=keep-closed failed reason=%r", unit.log_field, str(error))
 
-    def _find(self, unit: PlannedUnit) -> Optional[Attributes]:
+    def _find(self, unit: PlannedUnit) -> Union[Attributes, Reason, None]:
+        """The rights that the backup must get, None if it may keep its own; or why that is not known. What is away, or has another one in
+        its place, may be back a moment later.
+        """
         place = self._run.backup_path(unit)
         if place not in self._known or self._run.cluster.clock.monotonic_ms() > self._until_ms:
             self._ask_from(unit)
         live, backup = self._known.get(unit.live), self._known.get(place)
-        if live is None or backup is None:
-            return None
+        if live is None:
+            return self._denied.get(unit.live, GONE)
+        if backup is None:
+            return self._denied.get(place, Reason(Code.BACKUP_GONE, "its backup is gone"))
+        other = find_other_directory(unit, live.directory_id)
+        if other:
+            return other
         wanted = file_rights.closed_since(backup, live, self._run.users_at(unit.live))
         # As an older run of the unit, which comes next, will find it.
         self._known[unit.live] = wanted or backup
         return wanted
 
     def _ask_from(self, unit: PlannedUnit) -> None:
-        """Those that may not be asked for are left out: what came late to them stays in the rollback's own backup (arrivals.move_late)."""
         began_ms, start = self._run.cluster.clock.monotonic_ms(), self._places[unit.number]
-        places = [place for one in self._units[start : start + UNITS_AT_ONCE] for place in (one.live, self._run.backup_path(one))]
-        known, _ = ask_where_allowed(self._run.files.attributes, list(dict.fromkeys(places)))
-        self._known = dict(known)
+        some = self._units[start : start + UNITS_AT_ONCE]
+        places = [place for one in some for place in (one.live, self._run.backup_path(one))]
+        # Of several steps of one unit, the first one has the directory that is live now.
+        ids = {one.live: one.directory_id for one in reversed(some)}
+        known, denied = ask_where_allowed(lambda asked: self._run.files.attributes(asked, ids), list(dict.fromkeys(places)))
+        self._known, self._denied = dict(known), {place: Reason(Code.NO_PERMISSION, why) for place, why in denied}
         self._until_ms = usable_until(self._run.cluster.clock, began_ms, MOST_AGE_MS)
 
 

@@ -6,7 +6,7 @@ Never touches live data.
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Callable, Collection, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
 
@@ -30,6 +30,8 @@ from hivekeeper.steps.whereabouts import Whereabouts
 log = logging.getLogger(__name__)
 
 MOST_USES_OF_A_TIME = 50
+# From then on a gap counts as an outage: what looks for all directories of a table meets it.
+LONG_GAP_MS = 10_000
 # Of one unit, beyond twice what was planned: a NameNode tells so many at once by default (dfs.ls.limit), and some files come late to any.
 MOST_LATE = 1000
 # In all units of a run, or four times what is listed at once where that is more.
@@ -106,9 +108,11 @@ class Run:
     above: Mapping[str, Attributes] = field(default_factory=dict)
     checkpoint_interval: Optional[int] = None
     log_retention_ms: int = 0
-    # The units whose files were away for longer than a moment: of a recovery, those that had left live when it began, or perhaps when an
-    # earlier one did, which was killed.
+    # The units whose files were away for longer than a moment (`note_gap`): of a recovery, also those that had left live when it began, or
+    # perhaps when an earlier one did, which was killed.
     were_away: Set[UnitNumber] = field(default_factory=set, compare=False)
+    # When the exchange began that is going on, by number (monotonic): since then the unit's files may be away.
+    away_since_ms: Dict[UnitNumber, float] = field(default_factory=dict, compare=False)
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
     # Of the directories with the new files of units that were looked at before these were live, by number: what is younger came since.
     incoming_ids: Dict[UnitNumber, int] = field(default_factory=dict, compare=False)
@@ -336,6 +340,19 @@ def _open_up(run: Run, states: Iterable[str], above: Sequence[str], group_reads:
     own = [] if passed is None else [run.paths.top, *shown]
     given = ownership.open_up(files, rights, control, [control.top, control.runs, *own])
     return run if passed is None else replace(run, rights=given, above=passed)
+
+
+def note_gap(run: Run, unit: PlannedUnit) -> None:
+    """Note that a unit's files are away, or were, for so long that this is an outage: in the run's directory, too, for its recovery, which
+    may find live there again.
+    """
+    since_ms = run.away_since_ms.get(unit.number)
+    if since_ms is None or unit.number in run.were_away or run.cluster.clock.monotonic_ms() - since_ms <= LONG_GAP_MS:
+        return
+    run.were_away.add(unit.number)
+    # No call for this may keep the unit away.
+    with suppress(FilesError):
+        run.files.write_new(run.paths.away(unit.number), "")
 
 
 def return_backup(run: Run, unit: PlannedUnit, aside: str) -> None:

@@ -99,6 +99,7 @@ class FakeMetastore:
         # What was told of all tables, and when; the location and the places of each.
         self._told: Dict[str, List[Table]] = {}
         self._read_ms = 0
+        self._homes: Dict[str, str] = {}
         self._roots: Optional[Dict[str, Tuple[str, Tuple[str, ...]]]] = None
         self._locations: Dict[str, str] = {}
         # Backup tables that were dropped since.
@@ -246,22 +247,36 @@ class FakeMetastore:
         self._roots, self._again_ms = None, now_ms + self.keeps_read_again_ms
         self._read_roots()
 
-    def read_newer_places(self, elsewhere: str) -> None:
+    def read_newer_places(self, table: Table) -> None:
         self._read("read_newer_places")
         if self._files.namespace.now() >= self._again_ms:
-            self.read_places_again(elsewhere)
+            self.read_places_again(table.full_name)
             return
         if not self.newer_left:
-            raise ports.renamed_meanwhile(elsewhere)
+            raise ports.moved_meanwhile()
         self.newer_left -= 1
         self._read_roots()
-        self._read_all_tables(self._told)
-        self._read_tables([elsewhere], self._told)
-        self._know()
+        whole = {table.database, *(name for name, home in self._homes.items() if f"{table.location}/".startswith(f"{home}/"))}
+        told = {name: tables for name, tables in self._told.items() if name.partition(".")[0] not in whole}
+        self._roots = None
+        self._read_all_tables(told)
+        self._know(told)
+        self._homes = {**self._read_homes(), **self._homes}
+
+    def paths_around(self, location: str) -> Mapping[str, Tuple[Tuple[str, str], ...]]:
+        self._read("paths_around")
+        place, found = self._files.qualify(location).rstrip("/"), {}
+        for name in self._read_roots():
+            for one in map(self._qualified, self._told[name]):
+                for path in one.places:
+                    if path != names.before_pattern(one.location) and place.startswith(f"{path.rstrip('/')}/"):
+                        found.setdefault(path.rstrip("/"), set()).add((name, one.owner))
+        return {path: tuple(sorted(tables)) for path, tables in found.items()}
 
     def database_locations(self) -> Mapping[str, str]:
         self._read("database_locations")
-        return {name: self._files.qualify(home) for name, home in self.catalog.homes.items() if name in self.catalog.databases}
+        self._read_roots()
+        return self._homes
 
     def table_locations(self) -> Mapping[str, str]:
         self._read("table_locations")
@@ -282,19 +297,23 @@ class FakeMetastore:
         """The location and the places of each table. Caches a client's reading for an hour, like the real one."""
         now_ms = self._files.namespace.now()
         if self._roots is None or now_ms - self._read_ms > KEEP_ROOTS_MS:
-            self._told = {}
-            self._read_all_tables(self._told)
-            self._know()
-            self._read_ms = now_ms
+            found: Dict[str, List[Table]] = {}
+            self._read_all_tables(found)
+            self._know(found)
+            self._homes, self._read_ms = self._read_homes(), now_ms
             self._dropped.clear()
         return self._roots
 
-    def _know(self) -> None:
+    def _read_homes(self) -> Dict[str, str]:
+        return {name: self._files.qualify(home) for name, home in self.catalog.homes.items() if name in self.catalog.databases}
+
+    def _know(self, found: Dict[str, List[Table]]) -> None:
         """Let what was told of all tables be what is known of them."""
-        told = {name: [self._qualified(table) for table in tables] for name, tables in self._told.items()}
+        told = {name: [self._qualified(table) for table in tables] for name, tables in found.items()}
         places = {name: tuple(dict.fromkeys(place for table in tables for place in table.places)) for name, tables in told.items()}
-        self._roots = {name: (told[name][-1].location, of_table) for name, of_table in places.items() if of_table}
+        self._roots = {name: (told[name][0].location, of_table) for name, of_table in places.items() if of_table}
         self._locations = {name: location for name, (location, _) in self._roots.items() if location}
+        self._told = found
 
     def _read_all_tables(self, found: Dict[str, List[Table]]) -> None:
         """By full name all that is told of it: names and then definitions, a database at a time, then those of the names that are new, and

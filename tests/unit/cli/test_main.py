@@ -15,8 +15,10 @@ from hivekeeper.cli import command_line, dispatch, main, on_cluster, output, par
 from hivekeeper.config.sources import DRIVER_OUTPUT
 from hivekeeper.errors import UsageError
 from hivekeeper.model import Attributes
+from hivekeeper.reasons import Code
 from hivekeeper.report.results import TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
+from support.builders import a_table
 from support.world import World
 
 JOB = Path(__file__).parents[3] / "job"
@@ -496,6 +498,15 @@ def test_no_command_goes_on_with_an_archive_that_others_may_change():
     parsed = command_line.parse(words)
     with pytest.raises(UsageError, match=r"hdfs://nn/tmp \(owner hive, mode 0777\) may be written by everybody"):
         dispatch.run_command(parsed, command_line.load_config(parsed), world.cluster, command_line.read_selection(parsed), lambda _: True)
+
+
+def test_every_command_knows_where_the_catalogue_is():
+    world = World()
+    world.add_table(a_table(location="hdfs://nn/catalogue/metadata/tables"), {"": [1000] * 3})
+    parsed = command_line.parse(["analyze", "--table", "sales.events", "--set", "catalogue.base_path=/catalogue"])
+    config, selected = command_line.load_config(parsed), command_line.read_selection(parsed)
+    (found,) = dispatch.run_command(parsed, config, world.cluster, selected, lambda _: True).tables
+    assert found.problem.code is Code.SHARED_DIRECTORY
 
 
 def test_an_error_is_told_in_a_directory_that_is_gone(run, tmp_path, monkeypatch):

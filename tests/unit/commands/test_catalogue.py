@@ -9,7 +9,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.catalogue.columns import COMPONENTS, KEY_COLUMNS, RUNS, TABLES, VIEWS, VIEWS_OF_NOW
 from hivekeeper.codes import Exit
-from hivekeeper.commands import analyze, catalogue, compact_swap
+from hivekeeper.commands import analyze, backup, catalogue, compact_swap
 from hivekeeper.commands.catalogue import Request
 from hivekeeper.config.settings import CatalogueSettings
 from hivekeeper.errors import UsageError
@@ -17,8 +17,8 @@ from hivekeeper.model import Selection
 from hivekeeper.ports import FilesUnavailable, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
-from support.builders import a_table
-from support.catalogues import ROOT, SETTINGS, open_catalogue, places_shown, rows_in, rows_shown
+from support.builders import a_partition, a_table
+from support.catalogues import ROOT, RUN, SETTINGS, open_catalogue, places_shown, rows_in, rows_shown
 from support.contexts import QUIET, a_context
 from support.counting import Counting
 from support.desk import Desk
@@ -842,6 +842,36 @@ def test_the_rows_of_a_table_around_the_catalogue_stay(world):
     world.files.namespace.advance(3 * 86_400_000)
     ask(world, Request("expire"), settings=settings)
     assert theirs <= world.picture().keys()
+
+
+@pytest.mark.parametrize("has_home", [False, True], ids=["", "in a database of its own inside it"])
+@pytest.mark.parametrize("is_taken", [True, False], ids=["its name is taken", "it is new"])
+@pytest.mark.parametrize("place", [ROOT, f"{ROOT}/metadata", f"{ROOT}/metadata/tables/data"], ids=["around", "at", "inside"])
+def test_no_table_is_worked_on_where_the_catalogue_is_whatever_the_metastore_tells_of_it(world, place, is_taken, has_home):
+    """It is in no list of places if its names are taken, nor if it is younger than the list."""
+    for component in COMPONENTS if is_taken else ():
+        taken = a_table(name=component.table, location=f"hdfs://nn/hers/{component.table}", create_time=8)
+        world.catalog.add_table(replace(taken, database="hivekeeper"))
+    if has_home:
+        world.catalog.homes["mallory"] = place
+    world.metastore.locations_below([ROOT])
+    everything(world)
+    mine = replace(a_table(["part"], name="mine", location=place, create_time=7), database="mallory")
+    parts = [one.path for one in world.files.look([f"{ROOT}/metadata/tables/data"])[f"{ROOT}/metadata/tables/data"].entries]
+    world.catalog.add_table(mine, [a_partition(f"part={nth}", path) for nth, path in enumerate(parts)])
+    if is_taken:
+        world.cluster = world.another_process()
+    before, cluster = world.picture(), replace(world.cluster, catalogue_at=catalogue.place_of(SETTINGS))
+    for command in (analyze.analyze, compact_swap.compact_swap, backup.back_up):
+        (found,) = command(a_context(cluster, Selection(tables=("mallory.mine",)), RUN, QUIET)).tables
+        assert found.problem.code is Code.SHARED_DIRECTORY
+        # Those of a catalogue that is new are told with newer places.
+        assert "the catalogue" in found.problem.what or not is_taken
+    assert world.picture() == before
+
+
+def test_where_there_is_no_catalogue_no_place_is_kept():
+    assert catalogue.place_of(CatalogueSettings()) == ""
 
 
 # ---- analyze --changed

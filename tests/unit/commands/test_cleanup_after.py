@@ -356,7 +356,7 @@ def test_a_command_that_is_to_end_begins_no_cleanup_that_waits():
     world, settings = two_tables(cleanup_beside=True)
 
     class AsksInTheSecondTable:
-        signal = 15
+        signal, is_limited = 15, False
 
         def why(self):
             return "SIGTERM" if self.is_asked() else ""

@@ -801,22 +801,33 @@ def test_a_name_for_removed_records_proves_nothing(desk, top):
     assert len(backups_in(desk, top)) == held > 0
 
 
-@pytest.mark.parametrize("content", ["nothing of ours", "foreign"])
-def test_a_directory_with_that_name_that_is_not_ours_stays(desk, top, content):
+def test_a_directory_with_that_name_that_holds_nothing_of_ours_stays(desk, top):
+    """It belongs to the user of the runs, and nobody else may write to it."""
     removed = ControlPaths(top).removed("20260101t000000z-0000")
     drop(desk)
-    desk.world.add_file(f"{removed}/log/00000000000000000000.json", ["x"])
-    if content == "nothing of ours":
-        desk.world.files.writer.delete(f"{removed}/log")
-        desk.world.add_file(f"{removed}/rows.parquet", ["rows"])
-        for node in [desk.world.files.namespace.directory(removed), desk.world.files.namespace.file(f"{removed}/rows.parquet")]:
-            node.attributes = replace(node.attributes, owner="hive", mode=0o700, file_mode=0o600)
-    else:
-        node = desk.world.files.namespace.directory(removed)
-        node.attributes = replace(node.attributes, owner="mallory")
+    desk.world.add_file(f"{removed}/rows.parquet", ["rows"])
+    for node in [desk.world.files.namespace.directory(removed), desk.world.files.namespace.file(f"{removed}/rows.parquet")]:
+        node.attributes = replace(node.attributes, owner="hive", mode=0o700, file_mode=0o600)
     before = {path for path in desk.world.picture() if path.startswith(removed)}
     result = clean(desk)
     assert result.code is Exit.INVESTIGATE
+    assert {path for path in desk.world.picture() if path.startswith(removed)} == before
+
+
+@pytest.mark.parametrize("change", [{"owner": "mallory"}, {"owner": "hive", "mode": 0o777}], ids=["somebody else's", "open"])
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_directory_that_others_have_given_that_name_does_not_end_it(desk, top, change, dry_run):
+    """Anybody may who may make names there."""
+    removed = ControlPaths(top).removed("20260101t000000z-0000")
+    drop(desk)
+    desk.world.add_file(f"{removed}/log/00000000000000000000.json", ["x"])
+    node = desk.world.files.namespace.directory(removed)
+    node.attributes = replace(node.attributes, **change)
+    before = {path for path in desk.world.picture() if path.startswith(removed)}
+    result = clean(desk, dry_run=dry_run)
+    assert result.code is Exit.DONE
+    (found,) = [one for one in leftovers(result) if one.kind is OrphanKind.REMOVED]
+    assert (found.state, "Nothing is discarded: " in found.why) == (OrphanState.FOUND, True)
     assert {path for path in desk.world.picture() if path.startswith(removed)} == before
 
 
@@ -1277,3 +1288,18 @@ def test_nor_do_those_of_a_table_that_is_renamed_while_all_tables_are_read(monke
     monkeypatch.setattr(world.metastore, "table_names", read_and_rename)
     clean(desk, min_age_ms=0)
     assert done and held <= set(world.picture())
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o775])
+def test_rows_in_what_a_killed_forget_had_set_aside_come_back_though_others_may_write_there(mode):
+    """By mistake (`hdfs dfs -chmod -R g+w`). Its seal tells that it is ours."""
+    desk = build("flat")
+    desk.append("", "a", "b")
+    desk.kill_before(["rename_exact", "/ready/u00001 "], desk.compact)
+    removed = ControlPaths(desk.control.top).removed("20260101t000000z-0000")
+    desk.world.files.namespace.rename(desk.control.top, removed)
+    node = desk.world.files.namespace.directory(removed)
+    node.attributes = replace(node.attributes, mode=mode)
+    assert clean(desk).code is Exit.DONE
+    assert not any(path.startswith(removed) for path in desk.world.picture())
+    assert desk.recover().code is Exit.DONE

@@ -10,10 +10,12 @@ from hivekeeper.commands.cleanup import clean_up
 from hivekeeper.commands.cleanup_orphans import clean_up_orphans
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
+from hivekeeper.plan.orphans import OrphanState
 from hivekeeper.reasons import Code
 from support.contexts import a_context
 from support.desk import EVERYTHING, desk_by
-from support.leftovers import DAY_MS, build, clean, drop, wait
+from support.joined_desk import at
+from support.leftovers import DAY_MS, build, clean, drop, records, wait
 from unit.commands.test_former_tables import old_files, reasons, take_place
 
 
@@ -91,3 +93,67 @@ def test_those_of_a_dropped_table_stay_as_long_as_keep_for_says():
     cluster = replace(desk.world.cluster, clock=Wrong(desk.world.clock, 60 * DAY_MS))
     clean_up_orphans(a_context(cluster, Selection(databases=("sales",)), "20260901t000000z-0000", Settings(**rules)))
     assert before and [path for path in desk.world.files.contents(control.top) if "/retired/" in path] == before
+
+
+def look_while_the_namenodes_clock_is_wrong(desk, ahead_ms):
+    """`cleanup --orphans` on a machine whose clock is right; both are, afterwards."""
+    namespace = desk.world.files.namespace
+    namespace.advance(ahead_ms)
+    cluster = replace(desk.world.cluster, clock=Wrong(desk.world.clock, -ahead_ms))
+    desk.runs.append(f"20260901t030304z-{len(desk.runs):04x}")
+    result = clean_up_orphans(a_context(cluster, Selection(databases=("sales",)), desk.runs[-1], Settings()))
+    namespace.advance(-ahead_ms)
+    return records(result)
+
+
+def backups_in(desk, top):
+    return sorted(path for path in desk.world.files.contents(top) if "/retired/" in path)
+
+
+@pytest.mark.parametrize("days", [-8, 8])
+def test_a_table_counts_as_dropped_from_no_time_that_only_the_namenode_tells(days):
+    """Its mark would be days older than it is, or a mark of a day ago."""
+    desk = build("flat")
+    top = desk.control.top
+    drop(desk)
+    before = backups_in(desk, top)
+    if days > 0:
+        assert records(clean(desk)).state is OrphanState.MARKED
+        wait(desk, 1)
+    told = look_while_the_namenodes_clock_is_wrong(desk, days * DAY_MS)
+    assert told.state is OrphanState.FOUND
+    assert "clock" in told.why
+    assert records(clean(desk)).state is OrphanState.MARKED
+    assert before and backups_in(desk, top) == before
+    wait(desk, 8)
+    assert records(clean(desk)).state is OrphanState.REMOVED
+
+
+@pytest.mark.parametrize("seconds", [50, -50])
+def test_a_mark_counts_by_clocks_that_differ_by_less_than_a_minute(seconds):
+    desk = build("flat")
+    drop(desk)
+    assert look_while_the_namenodes_clock_is_wrong(desk, seconds * 1000).state is OrphanState.MARKED
+    wait(desk, 8)
+    assert look_while_the_namenodes_clock_is_wrong(desk, seconds * 1000).state is OrphanState.REMOVED
+
+
+def test_a_mark_counts_where_the_namenode_takes_long_to_tell_its_time():
+    desk = build("flat")
+    drop(desk)
+    at(desk, ["write_new.close", "_orphan.json.part"], lambda: desk.world.clock.sleep_ms(600_000))
+    assert records(clean(desk)).state is OrphanState.MARKED
+
+
+@pytest.mark.parametrize("seconds", [90, -90])
+def test_what_is_left_of_dropped_tables_goes_by_clocks_that_differ_by_little_of_its_wait(seconds):
+    """Kerberos allows five minutes, and in cluster mode any node's clock counts."""
+    desk = build("flat")
+    drop(desk)
+    states = []
+    for day in (0, 8):
+        wait(desk, day)
+        cluster = replace(desk.world.cluster, clock=Wrong(desk.world.clock, seconds * 1000))
+        result = clean_up_orphans(a_context(cluster, Selection(databases=("sales",)), f"20260901t03030{day}z-0000", Settings()))
+        states.append(records(result).state)
+    assert states == [OrphanState.MARKED, OrphanState.REMOVED]

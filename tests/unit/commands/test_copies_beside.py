@@ -16,7 +16,7 @@ from support.desk import desk_by, outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import at, survive
-from support.late_directories import BOTH, act_before_live_is_settled, copy_to, desk_before, leaves
+from support.late_directories import BOTH, act_before_live_is_settled, copy_to, desk_before, leaves, put_back_with
 
 
 def unit_of(desk):
@@ -86,6 +86,39 @@ def test_copies_at_the_place_of_a_unit_that_a_killed_run_had_away(command, is_sp
     if is_spoiled:
         desk.world.files.writer.open(f"{desk.control.runs}/{run}/retired/u00001/open.parquet")
     assert desk.recover().code is Exit.INVESTIGATE
+    assert desk.world.rows_of(desk.table) == rows
+
+
+@BOTH
+@pytest.mark.parametrize("hangs", ["before the call", "in one that fails", "after one that failed"])
+@pytest.mark.parametrize("of_new", [False, True], ids=["old files", "new files"])
+def test_copies_at_the_place_of_a_unit_that_a_run_has_away_and_puts_back(command, hangs, of_new):
+    """The run itself stands still, or waits for a NameNode that others reach."""
+    desk = desk_before(command)
+    rows = desk.world.rows_of(desk.table)
+    live, files = desk.live("dt=1"), desk.world.files
+
+    def wait_and_bring():
+        desk.world.clock.sleep_ms(600_000)
+        (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+        coming = "ready" if command == "compact" else "restoring"
+        for path, content in list(files.contents(f"{desk.control.runs}/{run}/{coming if of_new else 'retired'}/u00001").items()):
+            if not files.stat(path).is_open:
+                files.writer.add(f"{live}/{path.rpartition('/')[2]}", content, files.stat(path).length)
+
+    def hang():
+        if hangs != "before the call":
+            desk.world.fail_call("rename_exact", False)
+        if hangs == "after one that failed":
+            at(desk, ["rename_exact", f"/retired/u00001 {live}"], wait_and_bring)
+        else:
+            wait_and_bring()
+
+    put_back_with(desk, hang)
+    assert getattr(desk, command)().code is Exit.INVESTIGATE
+    assert desk.world.rows_of(desk.table) == rows
+    survive(desk)
+    assert desk.recover().code is Exit.DONE
     assert desk.world.rows_of(desk.table) == rows
 
 

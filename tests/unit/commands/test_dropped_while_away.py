@@ -10,6 +10,7 @@ from hivekeeper.codes import Exit
 from support.desk import desk_by, outcomes
 from support.fakes.files import Killed
 from support.joined_desk import at, drop_partition, manage, survive
+from support.late_directories import desk_before
 
 IN_GAP = ["rename_exact", "/ready/u00001 "]
 
@@ -59,6 +60,41 @@ def test_a_recovery_that_had_found_it_there_is_killed(is_managed):
     assert desk.recover().code is Exit.DONE
 
 
+@pytest.mark.parametrize(["ms", "code"], [(20, Exit.PARTIAL), (600_000, Exit.INVESTIGATE)])
+@pytest.mark.parametrize("next_step", ["/retired/u00002", "entry.json"], ids=["next unit", "entry"])
+@pytest.mark.parametrize("command", ["compact", "rollback"])
+def test_a_run_with_a_long_gap_is_killed_once_it_is_over(ms, code, next_step, command):
+    """Its recovery finds the unit live again."""
+    desk = desk_before(command)
+    coming = "ready" if command == "compact" else "restoring"
+
+    def drop_then_die():
+        drop_after(desk, ms)
+        at(desk, [next_step], lambda: desk.world.files.die_after(0))
+
+    at(desk, ["rename_exact", f"/{coming}/u00001 {desk.live('dt=1')}"], drop_then_die)
+    with pytest.raises(Killed):
+        getattr(desk, command)()
+    survive(desk)
+    assert desk.recover().code is code
+    assert desk.recover().code is Exit.DONE
+    assert not [path for path in desk.world.picture() if "/away-" in path]
+
+
+def test_what_says_that_a_gap_was_long_could_not_be_written():
+    """The run goes on, and tells what it knows itself."""
+    desk = desk_by(["dt"])
+
+    def drop_then_fail():
+        drop_after(desk, 600_000)
+        at(desk, ["write_new", "/away-u00001"], lambda: desk.world.fail_call("write_new", False))
+
+    at(desk, IN_GAP, drop_then_fail)
+    result = desk.compact()
+    assert outcomes(result) == {"dt=1": "misplaced", "dt=2": "swapped"}
+    assert result.code is Exit.INVESTIGATE
+
+
 def test_a_rollback_was_killed_in_the_gap():
     desk = desk_by(["dt"])
     desk.compact()
@@ -72,3 +108,12 @@ def test_one_that_a_killed_run_had_finished_was_dropped_on_purpose():
     desk.kill_before(["rename_exact", "/ready/u00002 "], desk.compact)
     drop_partition(desk)
     assert desk.recover().code is Exit.PARTIAL
+
+
+def test_a_directory_that_was_made_again_with_the_note_of_a_gap_is_no_strangers():
+    """A run that stands still notes its gap in a directory that its tasks have made again after another one took its own over."""
+    desk = desk_by(["dt"])
+    again = desk.control.run("20260101t050000z-0000")
+    desk.world.files.writer.make_directory(again.state("stage"))
+    desk.world.files.write_new(again.away(1), "")
+    assert desk.recover().code is Exit.DONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands.forget import forget
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
-from hivekeeper.ports import MetastoreUnavailable
+from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
 from hivekeeper.steps import removal
@@ -20,7 +21,7 @@ from support import joined_desk
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import Desk, outcomes
-from support.fakes.files import Killed
+from support.fakes.files import FakeFiles, Killed
 from support.leftovers import SHAPES
 from support.listings import listen
 from support.world import World
@@ -467,6 +468,71 @@ def test_a_run_that_joined_files_while_a_forget_had_lost_the_lock_keeps_its_log(
     assert desk.rollback().code is Exit.DONE
 
 
+def forget_beside_a_killed_run(desk, then):
+    """A forget stands still and loses its lock; another run is killed in its gap. `then` comes just before the forget sets all aside."""
+    desk.append(a_unit_of(desk), "a", "b")
+
+    def pause(what):
+        if what.startswith("rename_exact") and "/.hivekeeper.removed-" in what:
+            desk.world.files.expire_locks()
+            desk.kill_before(["rename_exact", "/ready/u00001 "], desk.compact)
+            then()
+
+    desk.world.files.before_step = pause
+    return desk.forget()
+
+
+def fail_behind(monkeypatch, calls, once):
+    """These calls fail that ask for what was set aside, or rename it; each once, or as long as the patch lasts."""
+    for name in calls:
+        real = getattr(FakeFiles, name)
+
+        def fail(self, paths, *more, real=real, name=name, **options):
+            if any("/.hivekeeper.removed-" in path for path in ([paths] if isinstance(paths, str) else paths)):
+                if once:
+                    monkeypatch.setattr(FakeFiles, name, real)
+                raise FilesUnavailable("failover")
+            return real(self, paths, *more, **options)
+
+        monkeypatch.setattr(FakeFiles, name, fail)
+
+
+@pytest.mark.parametrize("fails", ["the rename, done", "the look"])
+def test_records_that_are_needed_come_back_where_a_call_fails_behind_their_rename(desk, fails, monkeypatch):
+    rows = desk.world.rows_of(desk.table) + Counter("ab")
+
+    def then():
+        if fails == "the look":
+            fail_behind(monkeypatch, ["look"], once=True)
+        else:
+            desk.world.fail_call("rename_exact", done=True)
+
+    result = forget_beside_a_killed_run(desk, then)
+    assert result.code is Exit.UNUSABLE
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_of(desk.table) == rows
+
+
+def test_where_they_are_is_told_if_they_cannot_be_brought_back(desk, monkeypatch):
+    rows = desk.world.rows_of(desk.table) + Counter("ab")
+    with monkeypatch.context() as outage:
+        result = forget_beside_a_killed_run(desk, lambda: fail_behind(outage, ["look", "stat", "rename_exact"], once=False))
+    aside, problem = desk.control.removed(desk.runs[-2]), result.tables[0].problem
+    assert (result.code, aside in problem.what) == (Exit.INVESTIGATE, True)
+    assert f"hdfs dfs -mv {aside} {desk.control.top}" in problem.next
+    desk.world.files.namespace.rename(aside, desk.control.top)
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_of(desk.table) == rows
+
+
+def test_records_that_no_call_had_set_aside_stay_where_they_are(desk):
+    before = desk.world.picture()
+    joined_desk.at(desk, ["rename_exact", "/.hivekeeper.removed-"], lambda: desk.world.fail_call("rename_exact", done=False))
+    assert desk.forget().code is Exit.UNUSABLE
+    assert {path for path in before if path != desk.control.lock} <= set(desk.world.picture())
+    assert desk.forget().code is Exit.DONE
+
+
 @pytest.mark.parametrize("by", [["dt"], []], ids=["inside", "beside"])
 def test_what_lies_beside_the_tables_is_not_kept_of_all_of_them(monkeypatch, by):
     """Whoever may write to a table can put two hundred thousand names there."""
@@ -519,3 +585,22 @@ def test_a_directory_that_others_have_called_like_records_set_aside_does_not_end
     assert again.code is Exit.DONE
     assert (again.tables[0].forgotten is None) is not dry_run
     assert desk.world.files.stat(f"{beside}/rows")
+
+
+def test_records_that_are_needed_are_told_of_where_they_cannot_go_back(desk, monkeypatch):
+    """The look behind the rename has shown them, and the one call that brings them back fails."""
+    rows = desk.world.rows_of(desk.table) + Counter("ab")
+    rename = FakeFiles.rename_exact
+
+    def fail_once(self, source, target, *more, **options):
+        if "/.hivekeeper.removed-" not in source:
+            return rename(self, source, target, *more, **options)
+        monkeypatch.setattr(FakeFiles, "rename_exact", rename)
+        raise FilesUnavailable("failover")
+
+    result = forget_beside_a_killed_run(desk, lambda: monkeypatch.setattr(FakeFiles, "rename_exact", fail_once))
+    removed = desk.control.removed(desk.runs[-2])
+    assert result.code is Exit.INVESTIGATE
+    assert f"hdfs dfs -mv {removed} {desk.control.top}" in result.tables[0].problem.next
+    desk.world.files.namespace.rename(removed, desk.control.top)
+    assert (desk.recover().code, desk.world.rows_of(desk.table)) == (Exit.DONE, rows)

@@ -22,7 +22,7 @@ HOURS_MS = 3 * 3_600_000
 class PausedOnce:
     """A pause file is found at the first look, and is there for hours, in which something happens."""
 
-    signal = 0
+    signal, is_limited = 0, False
 
     def __init__(self, world, meanwhile):
         self._world, self._meanwhile = world, [meanwhile]

@@ -171,6 +171,7 @@ def test_records_that_were_moved_away_for_it_are_those_of_a_dropped_table(desks)
     assert f" {away} " in other.recover().tables[0].problem.next
     other.world.files.writer.rename_into(other.control.top, away)
     other.world.catalog.homes["sales"] = HOME
+    other.world.metastore.forget()
     (found,) = (one for one in leftovers(clean(other, dry_run=True)) if one.place == away)
     assert (found.table, found.why.partition(";")[0]) == ("sales.events2", "its table was dropped")
 

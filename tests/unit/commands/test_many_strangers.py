@@ -112,6 +112,7 @@ def show_of_many(world, parents):
         make_directories(world, [home])
         world.catalog.add_table(replace(a_table(name="t", location=f"{parent}/t{number}", create_time=7), database=f"db{number}"))
     databases = tuple(f"db{number}" for number in range(len(parents)))
+    world.metastore.forget()
     return show_orphans(a_context(world.cluster, Selection(databases=databases), RUN)).tables
 
 

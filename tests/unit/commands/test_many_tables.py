@@ -333,14 +333,14 @@ def test_calls_grow_with_the_tables_and_not_with_their_square():
     few, many = count_calls(10), count_calls(100)
     for name in many:
         assert many[name] <= 10 * few[name], name
-    assert sum(many.values()) < 108 * 100
+    assert sum(many.values()) < 109 * 100
 
 
 def test_a_table_with_nothing_to_do_costs_few_calls():
     calls = count_calls(10, runs=2)
     # It queries Hadoop once for all locations on a file system.
     del calls["qualify"]
-    assert sum(calls.values()) < 10 * 28, calls
+    assert sum(calls.values()) < 10 * 29, calls
 
 
 def test_all_partitions_are_read_once_by_a_command_that_finds_nothing_to_do_and_cleans_up():

@@ -319,6 +319,7 @@ def a_database_of_tables_at(world, *places):
 
 
 def look_through(world):
+    world.metastore.forget()
     return show_orphans(a_context(world.cluster, Selection(databases=("loader",)), "20260901t020304z-0000", Settings()))
 
 

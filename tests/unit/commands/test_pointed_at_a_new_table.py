@@ -141,9 +141,12 @@ def test_an_interrupted_run_of_one_that_was_renamed_is_not_ended_by_the_other(ho
 
 @pytest.fixture
 def three():
+    """The third one is in another database, of which nothing is read again for the second."""
     world = World()
-    for number, name in enumerate(("first", "second", "third")):
-        world.add_table(a_table(name=name, create_time=number + 1), {"": [1000] * 3})
+    world.catalog.databases.add("tax")
+    for number, full_name in enumerate(("sales.first", "sales.second", "tax.third")):
+        database, _, name = full_name.partition(".")
+        world.add_table(replace(a_table(name=name, create_time=number + 1), database=database), {"": [1000] * 3})
     return world
 
 
@@ -156,24 +159,24 @@ def move_tables(world, *full_names):
 
 
 def compact_all(world):
-    result = compact_swap(a_context(world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000"))
+    result = compact_swap(a_context(world.cluster, Selection(databases=("sales", "tax")), "20260101t020304z-0000"))
     return {table.table: table.problem and table.problem.code for table in result.tables}
 
 
 @HOW
 def test_tables_that_were_moved_to_places_of_their_own_are_compacted(three, how, monkeypatch):
     asked, ask = [], FakeMetastore.read_newer_places
-    monkeypatch.setattr(FakeMetastore, "read_newer_places", lambda self, name: (asked.append(name), ask(self, name)))
+    monkeypatch.setattr(FakeMetastore, "read_newer_places", lambda self, table: (asked.append(table.full_name), ask(self, table)))
     read_places(three.cluster, how)
-    alter_meanwhile(three.cluster, lambda: move_tables(three, "sales.second", "sales.third"))
-    assert compact_all(three) == dict.fromkeys(("sales.first", "sales.second", "sales.third"))
+    alter_meanwhile(three.cluster, lambda: move_tables(three, "sales.second", "tax.third"))
+    assert compact_all(three) == dict.fromkeys(("sales.first", "sales.second", "tax.third"))
     # The places of both are known once they are read for the first; otherwise each costs that once.
-    assert asked == (["sales.second"] if how == "all are read again" else ["sales.second", "sales.third"])
+    assert asked == (["sales.second"] if how == "all are read again" else ["sales.second", "tax.third"])
 
 
 def test_tables_that_are_moved_again_and_again_wait_and_let_nothing_be_read_all_the_time(three):
     """Which would cost other tables their turn."""
     read_places(three.cluster, "newer ones are read")
     three.metastore.newer_left = 1
-    alter_meanwhile(three.cluster, lambda: move_tables(three, "sales.second", "sales.third"))
-    assert compact_all(three) == {"sales.first": None, "sales.second": None, "sales.third": Code.METASTORE_UNUSABLE}
+    alter_meanwhile(three.cluster, lambda: move_tables(three, "sales.second", "tax.third"))
+    assert compact_all(three) == {"sales.first": None, "sales.second": None, "tax.third": Code.METASTORE_UNUSABLE}

@@ -134,7 +134,7 @@ def test_with_a_backup_in_between_gone_nothing_is_touched(desk, world, monkeypat
     desk.compact()
     second = desk.runs[-1]
     # The first backup cannot be discarded while somebody writes to it; earlier versions discarded the second all the same.
-    monkeypatch.setattr(cleanup, "_why_needed", lambda *_: None)
+    monkeypatch.setattr(cleanup._Discarder, "_why_needed", lambda *_: None)
     name = f"{desk.control.run(first).unit('retired', 1)}/of-a-writer.parquet"
     world.files.writer.open(name)
     desk.cleanup()

@@ -124,3 +124,59 @@ def test_nothing_is_read_again_for_a_command_that_ends(world, monkeypatch):
 class Ends(NeverStops):
     def why(self):
         return "a signal"
+
+
+def turns(world, selected, seed):
+    return [table.full_name for table in SelectedTables(world.cluster, selected, "__bkp_", seed)]
+
+
+def test_a_seed_gives_an_order_of_its_own_in_which_each_database_and_each_of_its_tables_comes_first_in_turn(world):
+    found = [turns(world, Selection(databases=DATABASES), str(seed)) for seed in range(50)]
+    every = {f"{database}.{name}" for database in DATABASES for name in ("events", "people")}
+    assert [set(one) for one in found] == [every] * 50
+    assert {one[0] for one in found} == {one[-1] for one in found} == every
+    # The definitions of no two databases are needed at once.
+    assert all([name.partition(".")[0] for name in one[::2]] == [name.partition(".")[0] for name in one[1::2]] for one in found)
+    assert found == [turns(world, Selection(databases=DATABASES), str(seed)) for seed in range(50)]
+
+
+def test_tables_that_are_named_come_before_all_others_as_named(world):
+    selected = Selection(databases=("sales", "hr"), tables=("web.people", "sales.people", "web.events"))
+    found = [turns(world, selected, str(seed)) for seed in range(20)]
+    assert [one[:3] for one in found] == [["web.people", "web.events", "sales.people"]] * 20
+    assert {tuple(one[3:]) for one in found} == {
+        ("sales.events", "hr.events", "hr.people"),
+        ("sales.events", "hr.people", "hr.events"),
+        ("hr.events", "hr.people", "sales.events"),
+        ("hr.people", "hr.events", "sales.events"),
+    }
+
+
+class Limited(NeverStops):
+    is_limited = True
+
+
+@pytest.mark.parametrize("stopping", [NeverStops(), Limited()])
+def test_what_was_done_is_told_by_database_as_named_and_then_by_name(world, monkeypatch, stopping):
+    read, names, tables = [], type(world.metastore).table_names, type(world.metastore).tables
+
+    def drop_behind(self, database):
+        told = names(self, database)
+        return (*told, "gone") if database in ("web", "hr") else told
+
+    def note(self, database, some):
+        read.append(database)
+        return tables(self, database, some)
+
+    monkeypatch.setattr(type(world.metastore), "table_names", drop_behind)
+    monkeypatch.setattr(type(world.metastore), "tables", note)
+    orders = set()
+    for second in range(10):
+        read.clear()
+        selected = Selection(databases=("web", "none", "hr", "sales"))
+        context = a_context(replace(world.cluster, stopping=stopping), selected, f"20260101t0200{second:02d}z-0000", Settings())
+        told = [table.table for table in analyze(context).tables]
+        there = [f"{database}.{name}" for database in ("web", "hr", "sales") for name in ("events", "people")]
+        assert told == ["none", "web.gone", "hr.gone", *there]
+        orders.add(tuple(dict.fromkeys(read)))
+    assert (len(orders) > 1) == stopping.is_limited

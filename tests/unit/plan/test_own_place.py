@@ -69,6 +69,13 @@ def test_a_table_in_or_around_the_directory_of_another_database_is_refused_and_t
     assert not named or f"database {named} ({HOMES[named]})" in reason.what
 
 
+@pytest.mark.parametrize("place", ["hdfs://nn/w/sales.db", "hdfs://nn/w/sales.db/events", "hdfs://nn/w/sales.db/events/x"])
+@pytest.mark.parametrize("home", ["hdfs://nn/w/sales.db", "hdfs://nn/w/sales.db/events", "hdfs://nn/w/sales.db/events/x"])
+def test_so_is_one_in_or_around_that_of_the_catalogue_whatever_its_own_database_has(place, home):
+    homes = own_place.Homes({"sales": home}, place)
+    assert "the catalogue (" in own_place.refuse_home(a_table(location="hdfs://nn/w/sales.db/events"), homes).what
+
+
 def test_the_directories_of_many_databases_are_not_gone_through_for_each_table(monkeypatch):
     homes = own_place.Homes({f"db{number}": f"hdfs://nn/w/db{number}.db" for number in range(1000)})
     compared, is_below = [], own_place.is_below

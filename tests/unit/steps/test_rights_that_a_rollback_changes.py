@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hivekeeper.ports import NoPermission
+from hivekeeper.reasons import Code
 from support.desk import outcomes
 from support.joined_desk import at
 from support.late_directories import leaves
@@ -113,16 +114,37 @@ def test_only_the_directory_that_was_looked_at_is_closed(monkeypatch):
     assert ids == [desk.world.files.stat(desk.live("dt=1")).file_id]
 
 
-def test_what_came_since_stays_in_the_backup_where_the_rights_may_not_be_told(monkeypatch):
-    desk = compacted(mode=0o755)
-    desk.append("dt=1", "new")
+def deny(desk, monkeypatch, is_asked):
     attributes = desk.world.files.attributes
 
-    def deny(directories, *ids):
-        if desk.live("dt=1") in directories:
+    def deny_some(directories, *ids):
+        if is_asked(directories):
             raise NoPermission("an ACL that is too long")
         return attributes(directories, *ids)
 
-    monkeypatch.setattr(desk.world.files, "attributes", deny)
+    monkeypatch.setattr(desk.world.files, "attributes", deny_some)
+
+
+def test_what_came_since_stays_in_the_backup_where_the_rights_may_not_be_told(monkeypatch):
+    desk = compacted(mode=0o755)
+    desk.append("dt=1", "new")
+    deny(desk, monkeypatch, lambda directories: "/retired/" in directories[0] and desk.live("dt=1") in directories)
     assert outcomes(desk.rollback()) == {"dt=1": "misplaced"}
     assert place_of(desk, "new") != desk.live("dt=1")
+
+
+@pytest.mark.parametrize("place", ["/dt=1", "/retired/u00001"])
+def test_a_unit_stays_where_the_rights_may_not_be_told_before_its_exchange(place, monkeypatch):
+    """Whoever may write to the backup, or rename the partition to where the user of the runs may not go, can see to that for a moment."""
+    desk = compacted(mode=0o755)
+    live = desk.live("dt=1")
+    give_rights(desk, live, mode=0o700)
+    before = sorted(desk.world.files.contents(live))
+    deny(desk, monkeypatch, lambda directories: any(directory.endswith(place) for directory in directories))
+    result = desk.rollback()
+    assert outcomes(result) == {"dt=1": "given-up"}
+    assert result.tables[0].units[0].why.code is Code.NO_PERMISSION
+    assert (sorted(desk.world.files.contents(live)), rights_at(desk, live)[1]) == (before, 0o700)
+    monkeypatch.undo()
+    assert outcomes(desk.rollback()) == {"dt=1": "rolled-back"}
+    assert rights_at(desk, live)[1] == 0o700

@@ -33,7 +33,7 @@ def test_nothing_goes_where_rights_may_not_be_asked_for(monkeypatch):
     attributes = desk.world.files.attributes
 
     def refuse(directories, *more):
-        if any("/retired/" in directory for directory in directories):
+        if "/retired/" in directories[0]:
             raise NoPermission("it is closed")
         return attributes(directories, *more)
 

@@ -56,14 +56,24 @@ def test_modes_of_files_stay():
     assert desk.world.files.stat(file).mode == 0o644
 
 
-def test_of_two_runs_that_are_rolled_back_both_stay_closed():
+@pytest.mark.parametrize("between_ms", [0, 20_000])
+def test_of_two_runs_that_are_rolled_back_both_stay_closed(between_ms):
     desk = compacted(mode=0o755)
     first = desk.runs[-1]
     desk.append("dt=1", "a", "b")
     desk.compact()
     give_rights(desk, desk.live("dt=1"), mode=0o700)
     desk.append("dt=1", "secret")
+
+    def wait(what):
+        # One answer about rights serves for ten seconds.
+        if what.startswith("exchange") or "/retired/u00001" in what:
+            desk.world.clock.elapsed_ms += between_ms
+
+    desk.world.files.before_step = wait
+    began_ms = desk.world.clock.elapsed_ms
     assert outcomes(desk.rollback(first))["dt=1"] == "rolled-back"
+    assert desk.world.clock.elapsed_ms - began_ms >= 2 * between_ms
     assert rights_at(desk, place_of(desk, "secret"))[1] == 0o700
     assert rights_at(desk, desk.live("dt=1"))[1] == 0o700
 

@@ -164,6 +164,7 @@ public class MetastoreReader {
     long told = 0;
     Map<String, String> places = new LinkedHashMap<String, String>();
     Map<String, Object> paths = new LinkedHashMap<String, Object>();
+    Map<String, String> owners = new LinkedHashMap<String, String>();
     List<String> others = new ArrayList<String>();
     TableBatches batches = new TableBatches(connection, database, Json.readStrings(names));
     for (List<Table> batch = batches.next(); batch != null; batch = batches.next()) {
@@ -173,15 +174,20 @@ public class MetastoreReader {
         Set<String> elsewhere = new LinkedHashSet<String>(sparkPaths(table, mostCharacters));
         elsewhere.remove(places.get(table.getTableName()));
         List<String> own = new ArrayList<String>(elsewhere);
-        if (!own.isEmpty()) paths.put(table.getTableName(), own);
+        if (!own.isEmpty()) {
+          paths.put(table.getTableName(), own);
+          owners.put(table.getTableName(), text(table.getOwner()));
+        }
         if (own.isEmpty() && !places.containsKey(table.getTableName())) others.add(table.getTableName());
         told += Weight.of(table.getTableName()) + Weight.of((String) places.get(table.getTableName())) + Weight.of(own);
+        told += Weight.of((String) owners.get(table.getTableName()));
         if (told > most) throw new MetaException("their names and locations have more than " + most + " characters");
       }
     }
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("locations", places);
     found.put("paths", paths);
+    found.put("owners", owners);
     found.put("others", others);
     found.put("unreadable", batches.unreadable);
     return found;

@@ -1,0 +1,132 @@
+"""What live must hold for files that came late to a backup to go there: found from live back to the first break."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hivekeeper.plan.late_files import find_expected
+from hivekeeper.runlog.history import Effect, History, LoggedRun
+from hivekeeper.runlog.joins import Inside
+from hivekeeper.runlog.manifests import ManifestFile
+
+OWN = "sales.events@5"
+
+
+def files(names, length=10, file_id=0):
+    return tuple(ManifestFile(name, length, 1, file_id) for name in names)
+
+
+def an_effect(version, before, after, **more):
+    """`before` and `after`: files, or their names, of a letter each."""
+    run = f"20260101t0203{version:02d}z-0000"
+    lists = (files(one) if isinstance(one, str) else one for one in (before, after))
+    return Effect(run, 1, version, "compact-swap", 5, OWN, "dt=1", "dt=1", f"runs/{run}/retired/u00001", *lists, **more)
+
+
+def a_log(*effects):
+    run = LoggedRun(0, "", "", "compact-swap", 1, "", "", "", None, True, "", OWN, {}, (), ())
+    return History(tuple(replace(run, version=one.version, run=one.run, effects=(one,)) for one in effects))
+
+
+def find(*effects, own=OWN, partitions=("dt=1",)):
+    """By version, the names of the files that live must hold; nothing where the chain is broken."""
+    found = find_expected(a_log(*effects), own, partitions)
+    return {one.version: "".join(file.name for file in found[one.key]) for one in effects if one.key in found}
+
+
+def test_of_runs_that_follow_one_another_what_the_last_one_has_put():
+    assert find(an_effect(0, "xy", "a"), an_effect(1, "az", "b"), an_effect(2, "b", "c")) == {0: "c", 1: "c", 2: "c"}
+
+
+def test_only_back_to_where_a_run_did_not_find_what_the_one_before_had_put():
+    assert find(an_effect(0, "xy", "a"), an_effect(1, "n", "b"), an_effect(2, "b", "c")) == {1: "c", 2: "c"}
+
+
+def test_a_part_of_it_is_not_enough():
+    assert find(an_effect(0, "xy", "ab"), an_effect(1, "az", "c")) == {1: "c"}
+
+
+def test_nor_are_files_of_other_lengths_or_ids():
+    longer = an_effect(1, files("a", length=11), "b")
+    assert find(an_effect(0, "x", "a"), longer) == {1: "b"}
+    first, other = an_effect(0, "x", files("a", file_id=7)), an_effect(1, files("a", file_id=8), "b")
+    assert find(first, other) == {1: "b"}
+    assert find(first, replace(other, before=files("a", file_id=7))) == {0: "b", 1: "b"}
+
+
+def test_markers_do_not_count():
+    first = an_effect(0, "x", (*files("a"), ManifestFile("_SUCCESS", 0, 1, 7)))
+    assert find(first, an_effect(1, "a", "b")) == {0: "b", 1: "b"}
+
+
+def test_the_effects_of_another_table_break_it_before_and_between():
+    first, second, third = an_effect(0, "x", "a"), an_effect(1, "a", "b"), an_effect(2, "b", "c")
+    assert find(replace(first, table_id="sales.events@4"), second, third) == {1: "c", 2: "c"}
+    assert find(first, replace(second, table_id="sales.events@4"), third) == {2: "c"}
+    assert find(first, second, third, own="sales.events@6") == {}
+
+
+def test_so_does_another_place_of_the_partition():
+    first, second = an_effect(0, "x", "a"), an_effect(1, "a", "b")
+    assert find(replace(first, live="elsewhere"), second) == {1: "b"}
+
+
+def test_a_run_that_has_put_nothing_tells_nothing_of_what_was_there_before_the_next():
+    assert find(an_effect(0, "x", ""), an_effect(1, "n", "b")) == {1: "b"}
+    assert find(an_effect(0, "x", "a"), an_effect(1, "a", ""), an_effect(2, "n", "c")) == {2: "c"}
+
+
+def test_what_a_join_has_left_must_be_in_live_or_have_been_taken_by_the_next_run():
+    inside = Inside("j", 10, 5, 5, 5, "")
+    swap, join = an_effect(0, "x", "ab"), an_effect(1, "bc", "j", inside=inside)
+    assert find(swap, join) == {0: "aj", 1: "j"}
+    assert find(swap, join, an_effect(2, "aj", "d")) == {0: "d", 1: "d", 2: "d"}
+    assert find(swap, join, an_effect(2, "j", "d")) == {1: "d", 2: "d"}
+
+
+def test_a_joined_file_is_known_by_its_id():
+    join = an_effect(0, "bc", "j", inside=Inside("j", 10, 5, 5, 5, ""))
+    ((file,),) = find_expected(a_log(join), OWN, ["dt=1"]).values()
+    assert file.file_id == 5
+    other = an_effect(1, files("j", file_id=6), "d")
+    assert find(join, other) == {1: "d"}
+
+
+def undone(effect):
+    """As `Keeper` leaves it."""
+    return replace(effect, before=(), after=(), whole=False)
+
+
+def test_what_a_rollback_has_put_is_what_the_run_that_it_undoes_had_taken():
+    first, second = an_effect(0, "x", "a"), undone(an_effect(1, "ay", "b"))
+    back = an_effect(2, "b", "ay", undoes=second.key)
+    assert find(first, second, back)[0] == "ay"
+    assert find(first, second, back, an_effect(3, "ayz", "d"))[0] == "d"
+    assert find(an_effect(0, "x", "q"), second, back, an_effect(3, "ayz", "d")) == {1: "d", 2: "d", 3: "d"}
+    assert find(an_effect(0, "x", files("a", length=11)), second, back) == {1: "ay", 2: "ay"}
+
+
+def test_a_rollback_leaves_in_live_what_no_run_has_put():
+    newer = an_effect(2, "b", "ay", undoes=("20260101t020301z-0000", 1))
+    older = an_effect(3, "a", "x", undoes=("20260101t020300z-0000", 1))
+    assert find(newer, older) == {2: "yx", 3: "x"}
+
+
+def test_a_run_without_its_lists_has_taken_nothing_that_is_known():
+    """So what the one before it has put must be in live."""
+    assert find(an_effect(0, "x", "a"), undone(an_effect(1, "a", "b")), an_effect(2, "b", "c")) == {1: "c", 2: "c"}
+    assert find(an_effect(0, "x", "a"), undone(an_effect(1, "a", "b"))) == {0: "a", 1: ""}
+
+
+def test_each_partition_has_its_own():
+    other = replace(an_effect(1, "n", "b"), partition="dt=2", live="dt=2")
+    assert find(an_effect(0, "x", "a"), other, an_effect(2, "a", "c"), partitions=["dt=1", "dt=2"]) == {0: "c", 1: "b", 2: "c"}
+    assert find(an_effect(0, "x", "a"), other) == {0: "a"}
+
+
+def test_all_runs_of_a_chain_share_one_list():
+    """A first cleanup may come after a thousand of them."""
+    effects = [an_effect(version, files([f"f{version}"]), files([f"f{version + 1}"])) for version in range(60)]
+    found = find_expected(a_log(*effects), OWN, ["dt=1"])
+    assert len(found) == len(effects)
+    assert len({id(expected) for expected in found.values()}) == 1

@@ -1,0 +1,183 @@
+"""A late file waits in the backup of a run; then somebody overwrites the partition, and later runs exchange what it holds now. It comes to
+live only if each run since took what the one before had put there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper import names
+from hivekeeper.codes import Exit
+from hivekeeper.reasons import Code
+from support.builders import a_table
+from support.desk import EVERYTHING, Desk, outcomes
+from support.joined_desk import a_desk
+from support.world import World
+
+A_YEAR_MS = 365 * 24 * 3_600_000
+
+
+def compacted_once():
+    world = World()
+    world.add_table(a_table(["dt"], create_time=5), {"dt=1": [1000] * 3})
+    desk = Desk(world, backup_table=False)
+    desk.compact()
+    return desk
+
+
+def add_late(desk, run=0):
+    """A writer had it open across the exchange, and closes it now."""
+    (effect,) = (effect for effect in desk.log().standing if effect.run == desk.runs[run] and effect.partition == "dt=1")
+    desk.world.add_file(f"{desk.control.top}/{effect.place}/late.parquet", ["late"])
+
+
+def delete_all(desk):
+    for path in list(desk.world.files.contents(desk.live("dt=1"))):
+        desk.world.files.writer.delete(path)
+
+
+def overwrite(desk, *rows):
+    delete_all(desk)
+    desk.append("dt=1", *rows)
+
+
+def rows(desk):
+    return sorted(desk.world.rows_below(desk.live("dt=1")).elements())
+
+
+def clean_up(desk):
+    desk.world.wait(A_YEAR_MS)
+    return desk.cleanup(EVERYTHING)
+
+
+def assert_aside(desk, *expected):
+    """The late file stays where it is, and the exit code and a next step tell of it."""
+    result = clean_up(desk)
+    assert result.code is Exit.PARTIAL
+    (why,) = (why for backup in result.tables[0].backups for _, why in backup.kept_units if why.code is Code.LATE_IN_BACKUP)
+    assert "move it" in why.next
+    assert rows(desk) == sorted(expected)
+    assert desk.world.rows_anywhere()["late"] == 1
+
+
+def assert_carried(desk, *expected):
+    assert clean_up(desk).code is Exit.DONE
+    assert rows(desk) == sorted([*expected, "late"])
+    assert desk.log().standing == ()
+
+
+def overwritten_after_a_run(compacts_again):
+    desk = compacted_once()
+    add_late(desk)
+    overwrite(desk, "a", "b", "c")
+    if compacts_again:
+        desk.compact()
+    return desk
+
+
+@pytest.mark.parametrize("compacts_again", [False, True])
+def test_its_rows_were_overwritten_too(compacts_again):
+    assert_aside(overwritten_after_a_run(compacts_again), "a", "b", "c")
+
+
+def test_nor_does_it_come_after_more_runs():
+    desk = overwritten_after_a_run(compacts_again=True)
+    desk.append("dt=1", "d", "e")
+    desk.compact()
+    assert_aside(desk, "a", "b", "c", "d", "e")
+
+
+def test_nor_after_the_run_that_took_the_new_files_was_rolled_back_and_brought_back():
+    """Then the log has no lists of that run any more, but those of the rollbacks."""
+    desk = overwritten_after_a_run(compacts_again=True)
+    desk.rollback()
+    desk.rollback(desk.runs[-1])
+    assert_aside(desk, "a", "b", "c")
+
+
+def test_nor_after_that_run_was_rolled_back():
+    desk = overwritten_after_a_run(compacts_again=True)
+    desk.rollback()
+    assert_aside(desk, "a", "b", "c")
+
+
+def test_nor_where_files_of_the_former_ones_names_and_lengths_were_written_anew():
+    desk = compacted_once()
+    desk.append("dt=1", "x", "y")
+    desk.compact()
+    assert outcomes(desk.rollback()) == {"dt=1": "rolled-back"}
+    add_late(desk, run=2)
+    lengths = {path: desk.world.files.stat(path).length for path in desk.world.files.contents(desk.live("dt=1"))}
+    delete_all(desk)
+    for path, length in lengths.items():
+        desk.world.add_file(path, [names.base(path)], length)
+    desk.world.wait(3_600_000)
+    desk.compact()
+    assert_aside(desk, *map(names.base, lengths))
+
+
+def test_nor_where_a_run_has_joined_the_new_files():
+    """A join tells only of the files that it took."""
+    desk = a_desk(exchange="directory")
+    desk.compact()
+    add_late(desk)
+    overwrite(desk, "a", "b", "c")
+    desk.settings = replace(desk.settings, exchange="files")
+    desk.compact()
+    assert [effect.partition for effect in desk.log().joined] == ["dt=1"]
+    assert_aside(desk, "a", "b", "c")
+
+
+# ---- nobody has overwritten anything
+
+
+def test_it_comes_below_many_runs():
+    desk = compacted_once()
+    held = rows(desk)
+    add_late(desk)
+    for nth in range(3):
+        desk.append("dt=1", f"a{nth}", f"b{nth}")
+        desk.compact()
+        held += [f"a{nth}", f"b{nth}"]
+    assert_carried(desk, *held)
+
+
+@pytest.mark.parametrize("redone", [False, True])
+def test_it_comes_below_a_run_that_was_rolled_back(redone):
+    desk = compacted_once()
+    held = rows(desk)
+    add_late(desk)
+    desk.append("dt=1", "a", "b")
+    desk.compact()
+    desk.append("dt=1", "c")
+    assert outcomes(desk.rollback()) == {"dt=1": "rolled-back"}
+    if redone:
+        assert outcomes(desk.rollback(desk.runs[-1])) == {"dt=1": "rolled-back"}
+    desk.append("dt=1", "d")
+    assert_carried(desk, *held, "a", "b", "c", "d")
+
+
+def test_it_comes_from_what_a_rollback_took_out_below_another_rollback():
+    """The second one leaves in live what came between the two runs."""
+    desk = compacted_once()
+    held = rows(desk)
+    desk.append("dt=1", "a", "b")
+    desk.compact()
+    desk.rollback()
+    add_late(desk, run=2)
+    assert outcomes(desk.rollback(desk.runs[0])) == {"dt=1": "rolled-back"}
+    assert_carried(desk, *held, "a", "b")
+
+
+def test_it_comes_below_a_join():
+    desk = a_desk(exchange="directory")
+    desk.compact()
+    held = rows(desk)
+    add_late(desk)
+    desk.settings = replace(desk.settings, exchange="files")
+    desk.append("dt=1", "a", "b", "c")
+    desk.compact()
+    assert [effect.partition for effect in desk.log().joined] == ["dt=1"]
+    assert_carried(desk, *held, "a", "b", "c")
