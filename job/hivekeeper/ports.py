@@ -792,6 +792,7 @@ class Cluster:
     rows: Rows
     row_files: RowFiles
     clock: Clock
+    # As HDFS and the metastore know it, without a realm.
     user: str
     host: str
     # The Spark application that works for us, or this process while there is none.

@@ -132,7 +132,7 @@ class HadoopFiles:
         may ask another NameNode for another table.
         """
         around = [held for held in self._held if f"{path}/".startswith(f"{names.parent(held)}/")]
-        return path.startswith("hdfs:") and bool(around) and self._held[max(around, key=len)] != 0
+        return path.startswith("hdfs:") and bool(around) and self._held[max(around, key=lambda held: len(names.parent(held)))] != 0
 
     def stat(self, path: str) -> Optional[FileInfo]:
         exact = self._named(path)
