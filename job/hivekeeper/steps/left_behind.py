@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import math
 from bisect import bisect_left
 from contextlib import suppress
@@ -31,10 +30,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import orphans, ownership
 from hivekeeper.steps.fitness import MOST_AGE_MS
-from hivekeeper.steps.observe import ask_where_allowed
 from hivekeeper.steps.whereabouts import usable_until
-
-log = logging.getLogger(__name__)
 
 TRANSLATED = "TRANSLATED_TO_EXTERNAL"
 
@@ -68,8 +64,6 @@ class Strays:
     controls: Dict[Tuple[str, FrozenSet[str]], Optional[Sequence[Stray]]] = field(default_factory=dict)
     # Those of no table, and those at whose home others lie: by the names of a database's tables, which are the key's third part.
     orphans: Dict[Tuple[str, FrozenSet[str], str], Tuple[FrozenSet[str], Found]] = field(default_factory=dict)
-    # Those of all databases on a server, also by whose records are believed, with the places of all tables by which they were judged.
-    far: Dict[Tuple[str, FrozenSet[str]], Tuple[Mapping[str, str], Sequence[Tuple[Stray, bool]]]] = field(default_factory=dict)
     # The own directories of tables, by their locations.
     homes: Dict[str, Snapshot] = field(default_factory=dict)
     # These names, and until when they may be used.
@@ -86,7 +80,6 @@ def refuse_left_behind(
     trusted: Collection[str],
     history: Optional[History] = None,
     here: Optional[Snapshot] = None,
-    is_far: bool = False,
 ) -> None:
     """Raise NeedsInvestigation where the control directory of an unpartitioned table lies beside its former directory: Hive moves the
     directory of a managed table that is renamed, and nothing else. Records of others, which anybody may put there, are not believed.
@@ -98,9 +91,6 @@ def refuse_left_behind(
 
     A control directory at whose home another table lies by now counts as that one's, but for unfinished runs of this one: anybody may
     put a table there, and would hide that this one has lost its rows.
-
-    A table may have come from another database, whose directory it lay in. So the directories of all are looked through where its own
-    directory is missing, or where the caller, which has read the places of all tables, says `is_far`; for rows that readers may miss.
     """
     if table.partitioned or (history is not None and _is_about_same_second(table, history)):
         return
@@ -125,13 +115,6 @@ def refuse_left_behind(
     forms, owners = _forms_of(table) if near else frozenset(), frozenset(trusted)
     for stray, is_taken in near:
         former = _find_former_name(cluster, table, stray, owners, is_taken, here, forms, is_enough=history is None and not is_taken)
-        if former:
-            raise _left_behind(table, former, stray, own, history)
-    far = _find_far_orphans(cluster, table, believed) if is_far or not here.exists else ()
-    for stray, is_taken in far:
-        # A site may have thousands of tables at homes that are not called like them.
-        is_asked = names.parent(stray.top) != beside and not (is_taken and here.exists)
-        former = _find_former_name(cluster, table, stray, owners, is_taken, here) if is_asked else ""
         if former:
             raise _left_behind(table, former, stray, own, history)
 
@@ -213,53 +196,6 @@ def _find_orphans(cluster: Cluster, database: str, beside: str, believed: Frozen
         found = homeless, sorted(one for one in others if not _is_own(one.top, database, locations, there))
         known.orphans[key] = there, found
     return found
-
-
-def _find_far_orphans(cluster: Cluster, table: Table, believed: FrozenSet[str]) -> Sequence[Tuple[Stray, bool]]:
-    """The same in the directories of all databases on the table's server, for Hive moves no table to another one; each with whether others
-    lie at its home. The names that a database has now are not asked for: of a table that was renamed after the places of all were read,
-    the next command tells.
-    """
-    known, key = cluster.memory.of(Strays), (names.server_of(table.location), believed)
-    databases = _databases_at(cluster, key[0])
-    if key not in known.far:
-        _list_homes(cluster, [home for home in databases if (home, believed) not in known.controls], believed)
-    controls = {home: known.controls.get((home, believed)) or () for home in databases}
-    locations = cluster.metastore.table_locations() if any(controls.values()) else {}
-    if key not in known.far or known.far[key][0] is not locations:
-        found: List[Tuple[Stray, bool]] = []
-        for home, strays in controls.items():
-            others = (one for one in strays if not any(_is_own(one.top, database, locations) for database in databases[home]))
-            found += ((one, bool(one.tables)) for one in others)
-        known.far[key] = locations, found
-    return known.far[key][1]
-
-
-def _databases_at(cluster: Cluster, server: str) -> Mapping[str, Sequence[str]]:
-    """The databases by their directories on a server."""
-    found: Dict[str, List[str]] = {}
-    for database, home in cluster.metastore.database_locations().items():
-        if names.server_of(home) == server:
-            found.setdefault(home.rstrip("/"), []).append(database)
-    return found
-
-
-def _list_homes(cluster: Cluster, homes: Sequence[str], believed: FrozenSet[str]) -> None:
-    """Look for control directories in these directories, in one call where they have not too many hidden ones together. What has too many
-    alone, or may not be looked at, is left out: else whoever owns a database would stop those of others.
-    """
-    seen, denied = ask_where_allowed(lambda some: cluster.files.look_hidden_directories(some, listings.MOST_BESIDE + 1), homes)
-    is_too_many = sum(len(one.entries) for one in seen.values()) > listings.MOST_BESIDE
-    if is_too_many and len(homes) > 1:
-        half = len(homes) // 2
-        _list_homes(cluster, homes[:half], believed)
-        _list_homes(cluster, homes[half:], believed)
-        return
-    left_out = [*denied, *((home, f"more than {listings.MOST_BESIDE} hidden directories") for home in seen if is_too_many)]
-    for home, why in left_out:
-        log.info("step=find-records failed directory=%r reason=%r", home, why)
-    for home, hidden in seen.items():
-        cluster.memory.of(Strays).controls[home, believed] = None if is_too_many else _list_controls(cluster, home, hidden, believed)
 
 
 def _list_controls(cluster: Cluster, beside: str, hidden: Snapshot, believed: FrozenSet[str]) -> Sequence[Stray]:
