@@ -15,7 +15,17 @@ from support.world import World
 PLACE, NAME = "hdfs://nn/warehouse/sales.db/events", "archive.kept"
 
 
-@pytest.mark.parametrize("new", ["hdfs://nn/warehouse/sales.db/kept", "hdfs://nn/warehouse/archive.db/kept"], ids=["beside", "elsewhere"])
+# docs/SECURITY.md, "A table that is renamed while a killed run has its rows away".
+OPEN = pytest.mark.xfail(strict=True, reason="known, and not prevented yet")
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        pytest.param("hdfs://nn/warehouse/sales.db/kept", id="beside"),
+        pytest.param("hdfs://nn/warehouse/archive.db/kept", id="elsewhere", marks=OPEN),
+    ],
+)
 @pytest.mark.parametrize("command", [Desk.recover, Desk.compact, Desk.verify], ids=["recover", "compact", "verify"])
 def test_its_commands_tell_that_its_rows_are_missing(command, new):
     world = World()
