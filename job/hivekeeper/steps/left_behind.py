@@ -48,12 +48,15 @@ AROUND = ""
 
 @dataclass
 class Strays:
-    """What a command knows of control directories beside unpartitioned tables: it looks for them once, not for each table."""
+    """What a command knows of control directories beside unpartitioned tables: it does not look for them for each table. Other commands may
+    make some meanwhile, be killed, and leave rows there that are to be told, before this one gives the table that misses them a log.
+    """
 
-    # The tables at their homes, by the directory that they lie in and by whose records are believed; None where there are too many.
-    controls: Dict[Tuple[str, FrozenSet[str]], Optional[Mapping[str, Sequence[str]]]] = field(default_factory=dict)
-    # Those of no table, and those at whose home others lie: by the names of a database's tables, which are the key's third part.
-    orphans: Dict[Tuple[str, FrozenSet[str], str], Tuple[FrozenSet[str], Found]] = field(default_factory=dict)
+    # Until when it may be used, and the tables at their homes, by the directory that they lie in and by whose records are believed; None
+    # where there are too many.
+    controls: Dict[Tuple[str, FrozenSet[str]], Tuple[float, Optional[Mapping[str, Sequence[str]]]]] = field(default_factory=dict)
+    # Those of no table, and those at whose home others lie; with the names of the key's database and the controls that this was judged by.
+    orphans: Dict[Tuple[str, FrozenSet[str], str], Tuple[FrozenSet[str], Mapping[str, Sequence[str]], Found]] = field(default_factory=dict)
     # These names, and until when they may be used.
     names: Dict[str, Tuple[float, FrozenSet[str]]] = field(default_factory=dict)
     # What their records are about, by control directory, by whose records are read, and whether only unfinished runs count.
@@ -125,22 +128,30 @@ def _find_orphans(cluster: Cluster, database: str, beside: str, believed: Frozen
     too many hidden ones to look for them. `database`: in which a table may have been renamed since the places of all tables were read.
     """
     known = cluster.memory.of(Strays)
-    if (beside, believed) not in known.controls:
-        known.controls[beside, believed] = _list_controls(cluster, beside, believed)
-    controls = known.controls[beside, believed]
+    controls = _controls_beside(cluster, beside, believed)
     if controls is None:
         return None
     # Without such a directory nothing needs to be known of the tables.
     there = _names_there(cluster, database) if controls else frozenset()
     key = beside, believed, database
-    judged_by, found = known.orphans.get(key, (None, ((), ())))
-    if judged_by is not there:
+    judged_by, judged, found = known.orphans.get(key, (None, None, ((), ())))
+    if judged_by is not there or judged is not controls:
         # Not for each of thousands of tables beside thousands of such directories.
         homeless = [control for control, tables in controls.items() if not any(_is_there(table, database, there) for table in tables)]
         locations = cluster.metastore.table_locations() if controls else {}
         others = controls.keys() - homeless
         found = homeless, sorted(control for control in others if not _is_own(control, database, there, locations))
-        known.orphans[key] = there, found
+        known.orphans[key] = there, controls, found
+    return found
+
+
+def _controls_beside(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> Optional[Mapping[str, Sequence[str]]]:
+    """As _list_controls, some seconds old, or as old as it takes to list them."""
+    began_ms, known = cluster.clock.monotonic_ms(), cluster.memory.of(Strays)
+    until_ms, found = known.controls.get((beside, believed), (-math.inf, None))
+    if began_ms > until_ms:
+        found = _list_controls(cluster, beside, believed)
+        known.controls[beside, believed] = usable_until(cluster.clock, began_ms, MOST_AGE_MS), found
     return found
 
 
