@@ -1,7 +1,7 @@
-"""A NameNode keeps the inode of a directory that was deleted while a snapshot has it. `/.reserved/.inodes/ID` is resolved by the names of that
-inode and of those around it (FSDirectory.resolveDotInodesPath, INode.getPathComponents; "cannot handle scenarios where the inode is in a
-snapshot"), so it leads to whatever is at the path by now. Whoever deletes a directory of theirs, instead of renaming it away, can have
-another one found by its id.
+"""A NameNode keeps the inode of a directory that was deleted while a snapshot has it. `/.reserved/.inodes/ID` is resolved by the names of
+that inode and of those around it (FSDirectory.resolveDotInodesPath, INode.getPathComponents, which "cannot handle scenarios where the inode
+is in a snapshot"), so it leads to whatever is at the path by now. Whoever deletes a directory of theirs, instead of renaming it away, can
+have another one found by its id.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Snapshots:
     def __init__(self, desk):
         self.files, self.space, self.held = desk.world.files, desk.world.files.namespace, {}
         place_of = self.files._place_of
-        self.files._place_of = lambda id: place_of(id) or self._former(id)
+        self.files._place_of = lambda file_id: place_of(file_id) or self._former(file_id)
 
-    def _former(self, id):
-        around, name = self.held.get(id, (None, ""))
+    def _former(self, file_id):
+        around, name = self.held.get(file_id, (None, ""))
         return f"{self.files._place_of(around)}/{name}" if around else ""
 
     def delete(self, path):
@@ -87,7 +87,7 @@ def test_a_late_file_of_a_backup_does_not_come_into_a_directory_of_others(keeps)
 
 @SITES
 def test_a_late_file_of_a_backup_does_not_come_beside_what_has_replaced_it(keeps):
-    """A: nobody means harm. INSERT OVERWRITE deletes the directory and makes it again, in the moment in which a cleanup moves a late file."""
+    """A: nobody means harm. INSERT OVERWRITE deletes the directory and makes it again, just as a cleanup moves a late file."""
     desk, _, delete = set_up(keeps)
     put_late_file_into_backup(desk)
     live, seen = desk.live("dt=1"), []
@@ -107,8 +107,8 @@ def test_a_late_file_of_a_backup_does_not_come_beside_what_has_replaced_it(keeps
 
 @SITES
 def test_files_of_a_closed_directory_do_not_leave_it(keeps, monkeypatch):
-    """S, and the right to make snapshots. The tenant renames a directory into live, makes a snapshot, deletes that one, and puts bob's closed
-    partition in its place, while what is in it is moved up: bob's file, which all may read, comes into the open live.
+    """S, and the right to make snapshots. The tenant renames a directory into live, makes a snapshot, deletes that one, and puts bob's
+    closed partition in its place, while what is in it is moved up: bob's file, which all may read, comes into the open live.
     """
     desk, theirs, delete = set_up(keeps)
     inner, seen = f"{desk.live('dt=1')}/job", []
