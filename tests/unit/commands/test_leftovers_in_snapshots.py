@@ -59,10 +59,7 @@ def test_a_night_over_the_database_ends_with_0(shape, worked_in):
     for _ in range(3):
         results.append(clean(desk))
         wait(desk, 8)
-    told = [(result.code.name, [one.place for one in leftovers(result)], [one.problem for one in result.tables]) for result in results]
-        (result.code.name, [(one.place, one.why) for one in leftovers(result)], [one.problem for one in result.tables])
-        for result in results
-    ]
+    told = [([one.place for one in leftovers(result)], [one.problem for one in result.tables]) for result in results]
     assert [result.code for result in results] == [Exit.DONE] * 3, told
 
 
