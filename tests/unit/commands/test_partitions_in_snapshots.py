@@ -4,6 +4,10 @@ snapshot was made, and has ended since: its records there are the past.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from support.builders import a_partition, a_table
@@ -26,8 +30,7 @@ def make_snapshot(desk):
         made.attributes, made.mtime_ms = node.attributes, node.mtime_ms
 
 
-def test_a_run_that_was_at_work_when_a_snapshot_was_made_does_not_stop_the_table():
-    """A, in one's own table: exit 7 each night, and the advice to set the table's location into the snapshot."""
+def compact_while_a_snapshot_is_made():
     world = World()
     world.add_table(a_table(["dt"], create_time=5), {f"dt={day}": [1000] * 3 for day in (1, 2)})
     desk = Desk(world, backup_table=False)
@@ -40,9 +43,28 @@ def test_a_run_that_was_at_work_when_a_snapshot_was_made_does_not_stop_the_table
     desk.world.files.before_step = act
     assert desk.compact().code is Exit.DONE
     assert desk.world.files.stat(SNAPSHOT)
+    return desk
+
+
+def test_a_run_that_was_at_work_when_a_snapshot_was_made_does_not_stop_the_table():
+    """A, in one's own table: exit 7 each night, and the advice to set the table's location into the snapshot."""
+    desk = compact_while_a_snapshot_is_made()
+    world = desk.world
     stored = world.table("sales.events")
     world.catalog.add_partition(stored.full_name, a_partition("dt=0", location=f"{SNAPSHOT}/events/dt=1"))
     desk.append("dt=1", "a", "b", "c")
     result = desk.compact()
     problem = result.tables[0].problem
     assert not (problem and problem.code is Code.UNSETTLED), problem
+
+
+@pytest.mark.parametrize("act", ["compact", "recover", "cleanup"])
+def test_nor_does_it_in_a_table_that_was_set_to_that_snapshot(act):
+    desk = compact_while_a_snapshot_is_made()
+    stored = desk.world.table("sales.events")
+    desk.world.catalog.tables["sales.events"] = replace(stored, location=f"{SNAPSHOT}/events")
+    before = sorted(path for path, _ in desk.world.files.namespace.walk(HOME))
+    result = getattr(desk, act)()
+    problem = result.tables[0].problem
+    assert not (problem and problem.code is Code.UNSETTLED), problem
+    assert sorted(path for path, _ in desk.world.files.namespace.walk(HOME)) == before
