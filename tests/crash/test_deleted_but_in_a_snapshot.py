@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from hivekeeper import names
 from support.builders import a_table
 from support.desk import Desk
 from support.fakes.rows import DataFile
+from support.joined_desk import a_desk
 from support.late_directories import act_before_live_is_settled
 from support.world import World
 
@@ -22,35 +22,21 @@ from support.world import World
 NAME = "000000_0"
 
 
-class Snapshots:
-    """What snapshots of the directory above all tables hold, made just before each deletion."""
-
-    def __init__(self, desk):
-        self.files, self.space, self.held = desk.world.files, desk.world.files.namespace, {}
-        place_of = self.files._place_of
-        self.files._place_of = lambda file_id: place_of(file_id) or self._former(file_id)
-
-    def _former(self, file_id):
-        around, name = self.held.get(file_id, (None, ""))
-        return f"{self.files._place_of(around)}/{name}" if around else ""
-
-    def delete(self, path):
-        for one, node in [(path, self.space.find(path)), *self.space.walk(path)]:
-            self.held[node.id] = (self.space.find(names.parent(one)).id, names.base(one))
-        self.files.writer.delete(path)
+def add_theirs(desk):
+    files, theirs = desk.world.files, desk.live("dt=9")
+    files.writer.add(f"{theirs}/{NAME}", DataFile(("secret",)), 10)
+    node = files.namespace.directory(theirs)
+    node.attributes = replace(node.attributes, owner="bob", group="bobs", mode=0o700, file_mode=0o644)
+    return node
 
 
 def set_up(keeps):
     world = World()
     world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=9": []})
     desk = Desk(world, backup_table=False)
-    theirs = desk.live("dt=9")
-    world.files.writer.add(f"{theirs}/{NAME}", DataFile(("secret",)), 10)
-    node = world.files.namespace.directory(theirs)
-    node.attributes = replace(node.attributes, owner="bob", group="bobs", mode=0o700, file_mode=0o644)
+    node = add_theirs(desk)
     world.files.namespace.advance(3_600_000)
-    snapshots = Snapshots(desk)
-    return desk, node, snapshots.delete if keeps else world.files.writer.delete
+    return desk, node, world.files.namespace.delete_into_snapshot if keeps else world.files.writer.delete
 
 
 SITES = pytest.mark.parametrize("keeps", [False, True], ids=["no snapshot", "in a snapshot"])
@@ -123,5 +109,28 @@ def test_files_of_a_closed_directory_do_not_leave_it(keeps, monkeypatch):
     desk.world.files.before_step = act
     desk.compact(where="dt='1'")
     desk.world.files.before_step = None
+    assert seen
+    assert sorted(theirs.children) == [NAME]
+
+
+@SITES
+@pytest.mark.parametrize("is_put_back", [False, True], ids=["it stays", "it is put back"])
+@pytest.mark.parametrize("name", [".hivekeeper.tail-", "part-"])
+def test_what_a_join_makes_does_not_come_into_a_directory_of_others(keeps, is_put_back, name):
+    """S. The tail, or the file that takes the sources, shows no rows. Once bob's directory is back, nobody looks for it there."""
+    desk = a_desk()
+    theirs, files, live, seen = add_theirs(desk), desk.world.files, desk.live("dt=1"), []
+
+    def act(what):
+        if not seen and what.startswith("rename_exact") and "/ready/" in what and f" {live}/{name}" in what:
+            seen.append(what)
+            (files.namespace.delete_into_snapshot if keeps else files.writer.delete)(live)
+            files.writer.rename_into(desk.live("dt=9"), live)
+        elif seen and is_put_back and files.namespace.find(live) is theirs:
+            files.writer.rename_into(live, desk.live("dt=9"))
+
+    files.before_step = act
+    desk.compact(where="dt='1'")
+    files.before_step = None
     assert seen
     assert sorted(theirs.children) == [NAME]
