@@ -66,7 +66,8 @@ def find_records(
     cluster: Cluster, database: str, home: str, tables: Sequence[Table], settings_for: Callable[[str], Settings], looked: Looked
 ) -> List[Orphan]:
     """Control directories that belong to no table, in the database's own directory and in those that its tables lie in; and those that a
-    killed run had begun to remove. No directory is looked through for two databases.
+    killed run had begun to remove. No directory is looked through for two databases, and none in a snapshot, which
+    has the past of all tables.
     """
     found, removed, listed = _look_through(cluster, home, tables, looked)
     at_home = _find_at_home(cluster, tables, {control.home for control in found})
@@ -130,7 +131,7 @@ def _look_through(
     found: Set[ControlPaths] = set()
     removed: List[FileInfo] = []
     listed: Set[str] = set()
-    parents = {home, *_find_parents(cluster, tables)}
+    parents = {parent for parent in (home, *_find_parents(cluster, tables)) if not names.is_reserved(parent)}
     for parent in parents & looked.directories.keys():
         found.update(looked.directories[parent])
         removed += looked.removed.get(parent, ())
