@@ -121,7 +121,11 @@ class Model:
         rules = EVERYTHING
         expected = {row for row, place in self.late.items() if not self.over_since[place]}
         aside = {row for row, place in self.late.items() if self.over_since[place]}
+        possible = self.find_possible()
         result = self.desk.cleanup(rules)
+        left = {effect.run for effect in self.desk.log().standing}
+        lost = (possible & left) - self.find_possible()
+        assert not lost, ("a rollback is not possible any more", lost, self.trail)
         kept = {}
         for b in result.tables[0].backups if result.tables else ():
             if any(w.code is Code.NEEDED_BY_ROLLBACK for _, w in b.kept_units):
@@ -177,6 +181,13 @@ class Model:
     def check(self):
         assert set(self.rows()) == self.truth, ("rows", sorted(set(self.rows()) ^ self.truth), self.trail)
         assert len(self.rows()) == len(self.truth), ("twice", self.trail)
+
+    def find_possible(self):
+        """The runs with a backup that a rollback would undo."""
+        standing = sorted({effect.run for effect in self.desk.log().standing})
+        told = {run: outcomes(self.desk.rollback(run, dry_run=True)) for run in standing}
+        self.possible = told
+        return {run for run, found in told.items() if set(found.values()) == {"planned"}}
 
     def pin(self):
         runs = sorted({e.run for e in self.desk.log().standing})
