@@ -130,3 +130,10 @@ def test_all_runs_of_a_chain_share_one_list():
     found = find_expected(a_log(*effects), OWN, ["dt=1"])
     assert len(found) == len(effects)
     assert len({id(expected) for expected in found.values()}) == 1
+
+
+def test_where_no_ids_are_known_a_file_of_another_time_is_not_the_one_that_a_rollback_has_put():
+    """Behind ViewFs; Hive names its files 000000_0 again and again. A rename keeps a file's time."""
+    back, later = files("0"), (ManifestFile("0", 10, 2, 0),)
+    undoing = an_effect(0, "a", back, undoes=("20260101t020300z-0000", 9))
+    assert find(undoing, an_effect(1, later, "b")) == {1: "b"}
