@@ -6,45 +6,65 @@ before it had put there: whoever overwrote the unit in between has replaced thes
 
 from __future__ import annotations
 
-from typing import Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Container, Dict, Hashable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from hivekeeper.runlog.history import Effect, History, UnitKey
 from hivekeeper.runlog.manifests import ManifestFile, is_marker
 
 Files = Tuple[ManifestFile, ...]
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Stretch(NamedTuple):
+    """The effects on a unit of a table between two breaks; `breaks` counts those after it."""
+
+    table_id: str
+    partition: str
+    breaks: int
 
 
 def find_expected(history: History, own: str, partitions: Container[str]) -> Mapping[UnitKey, Files]:
     """For each effect on one of these partitions from which runs lead to live without a break, what these have put there and no later one
     took: live holds that if nobody has overwritten it since. `own` is the id of the table that is there now.
     """
-    found: Dict[str, List[Effect]] = {}
+    by_partition = _group(history, partitions, lambda effect: effect.partition)
+    followed = (one for effects in by_partition.values() for one in _follow_back(effects))
+    return {effect.key: files for effect, breaks, files in followed if not breaks and effect.table_id == own}
+
+
+def find_stretches(history: History, partitions: Container[str]) -> Mapping[UnitKey, Stretch]:
+    """Which effects on these partitions lie on the same side of each break. No rollback leads over one, nor from one table to another."""
+    by_unit = _group(history, partitions, lambda effect: (effect.table_id, effect.partition))
+    return {effect.key: Stretch(*unit, breaks) for unit, effects in by_unit.items() for effect, breaks, _ in _follow_back(effects)}
+
+
+def _group(history: History, partitions: Container[str], key_of: Callable[[Effect], Key]) -> Mapping[Key, Sequence[Effect]]:
+    found: Dict[Key, List[Effect]] = {}
     for effect in history.effects:
         if effect.partition in partitions:
-            found.setdefault(effect.partition, []).append(effect)
-    return {key: files for effects in found.values() for key, files in _follow_back(effects, own)}
+            found.setdefault(key_of(effect), []).append(effect)
+    return found
 
 
-def _follow_back(effects: Sequence[Effect], own: str) -> Iterator[Tuple[UnitKey, Files]]:
-    """From live back to the first break.
+def _follow_back(effects: Sequence[Effect]) -> Iterator[Tuple[Effect, int, Files]]:
+    """From the newest one back: each with the number of breaks after it, and what those since the first of these have put, and none took.
 
     A join and a rollback take only some of the files, and leave the others in live. What a rollback brings back is what the run that it
     undoes had taken: the log may be without the lists of that one (`Keeper`), and so is one without lists no break by itself.
     """
+    breaks, last = 0, effects[-1]
     expected: Files = ()
     taken: Dict[str, ManifestFile] = {}
     takes_all = False
     for effect in reversed(effects):
         put = tuple(file for file in _with_id(effect) if not is_marker(file))
         left = tuple(file for file in put if not _is_same(file, taken.get(file.name)))
-        is_its_own = effect.table_id == own and effect.live == effects[-1].live
+        is_its_own = effect.table_id == last.table_id and effect.live == last.live
         # Where a run has put nothing, what the next one finds does not tell whether it was overwritten.
         if not is_its_own or (effect.whole and not put) or (left and (takes_all or _share_a_name(left, expected))):
-            return
+            breaks, last, expected, left, taken, takes_all = breaks + 1, effect, (), put, {}, False
         expected = (*left, *expected) if left else expected
-        yield effect.key, expected
-        if effect is effects[0]:
-            return
+        yield effect, breaks, expected
         if effect.whole and effect.inside is None and effect.undoes is None:
             taken, takes_all = {}, True
         taken.update((file.name, file) for file in (*effect.before, *(effect.after if effect.undoes else ())))

@@ -48,32 +48,6 @@ def clean_up(desk):
     return desk.cleanup(EVERYTHING)
 
 
-def stuck_before_an_overwrite():
-    desk = compacted_once()
-    add_late(desk, "old")
-    overwrite(desk, "a", "b", "c")
-    desk.compact()
-    return desk
-
-
-def test_a_newer_late_file_comes_although_one_from_before_an_overwrite_stays():
-    desk = stuck_before_an_overwrite()
-    add_late(desk, "new")
-    result = clean_up(desk)
-    assert rows(desk) == Counter(["a", "b", "c", "new"]) or "new" in repr(result.tables[0].backups)
-
-
-def test_what_stays_from_before_an_overwrite_does_not_keep_what_came_after_it():
-    """No rollback leads over the overwrite: it is refused. But each later backup of the unit stays."""
-    desk = stuck_before_an_overwrite()
-    for nth in range(5):
-        desk.append("dt=1", f"d{nth}", f"e{nth}")
-        desk.compact()
-        clean_up(desk)
-    assert outcomes(desk.rollback(desk.runs[0])) == {"dt=1": "refused"}
-    assert [effect.run for effect in desk.log().standing] == [desk.runs[0]]
-
-
 def test_it_comes_where_the_file_that_a_rollback_brought_back_was_cut():
     world = World()
     world.add_table(a_table(["dt"], create_time=5), {"dt=1": [1000] * 3})

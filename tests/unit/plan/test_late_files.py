@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hivekeeper.plan.late_files import find_expected
+from hivekeeper.plan.late_files import find_expected, find_stretches
 from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.manifests import ManifestFile
@@ -130,6 +130,31 @@ def test_all_runs_of_a_chain_share_one_list():
     found = find_expected(a_log(*effects), OWN, ["dt=1"])
     assert len(found) == len(effects)
     assert len({id(expected) for expected in found.values()}) == 1
+
+
+def stretches(*effects):
+    """How many breaks come after each."""
+    found = find_stretches(a_log(*effects), ["dt=1"])
+    return [found[one.key].breaks for one in effects]
+
+
+def test_runs_before_and_after_an_overwrite_lie_in_different_stretches():
+    first, second = an_effect(0, "x", "a"), an_effect(1, "a", "b")
+    assert stretches(first, second) == [0, 0]
+    assert stretches(first, second, an_effect(2, "n", "c")) == [1, 1, 0]
+    assert stretches(first, second, an_effect(2, "n", "c"), an_effect(3, "cd", "e"), an_effect(4, "f", "g")) == [2, 2, 1, 1, 0]
+
+
+def test_a_run_that_has_put_nothing_ends_one():
+    assert stretches(an_effect(0, "x", "a"), an_effect(1, "a", ""), an_effect(2, "n", "c")) == [1, 1, 0]
+
+
+def test_each_table_that_lay_here_has_its_own():
+    """A command that was at work on one that is gone may have ended after others."""
+    first, second, third = an_effect(0, "x", "a"), an_effect(1, "y", "z"), an_effect(2, "a", "b")
+    former = replace(second, table_id="sales.events@4")
+    assert stretches(first, former, third) == [0, 0, 0]
+    assert len({*find_stretches(a_log(first, former, third), ["dt=1"]).values()}) == 2
 
 
 def test_where_no_ids_are_known_a_file_of_another_time_is_not_the_one_that_a_rollback_has_put():

@@ -13,6 +13,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.desk import EVERYTHING, Desk, outcomes
+from support.fakes.rows import DataFile
 from support.joined_desk import a_desk
 from support.world import World
 
@@ -181,3 +182,66 @@ def test_it_comes_below_a_join():
     desk.compact()
     assert [effect.partition for effect in desk.log().joined] == ["dt=1"]
     assert_carried(desk, *held, "a", "b", "c")
+
+
+# ---- what stays beside what else goes or stays
+
+
+def names_of_late(result):
+    return [name for backup in result.tables[0].backups for name in backup.late_files]
+
+
+def add_newer(desk):
+    (effect,) = (effect for effect in desk.log().standing if effect.run == desk.runs[-1])
+    desk.world.add_file(f"{desk.control.top}/{effect.place}/new.parquet", ["new"])
+
+
+def test_a_newer_one_comes_although_one_from_before_an_overwrite_stays():
+    desk = overwritten_after_a_run(compacts_again=True)
+    add_newer(desk)
+    assert names_of_late(clean_up(desk)) == ["new.parquet"]
+    assert rows(desk) == ["a", "b", "c", "new"]
+    assert [effect.run for effect in desk.log().standing] == [desk.runs[0]]
+
+
+@pytest.mark.parametrize("overwrites", [False, True])
+def test_what_stays_from_before_an_overwrite_does_not_keep_what_came_after_it(overwrites):
+    """No rollback leads over the overwrite: it is refused."""
+    desk = overwritten_after_a_run(compacts_again=True)
+    for nth in range(3):
+        if overwrites:
+            delete_all(desk)
+        desk.append("dt=1", f"d{nth}", f"e{nth}")
+        desk.compact()
+    clean_up(desk)
+    assert outcomes(desk.rollback(desk.runs[0])) == {"dt=1": "refused"}
+    assert [effect.run for effect in desk.log().standing] == [desk.runs[0]]
+
+
+def an_older_one_that_stays():
+    """A writer has a file open in the backup of the first of two runs, and the second one's is needed by a rollback to it."""
+    desk = compacted_once()
+    (effect,) = desk.log().standing
+    desk.world.files.writer.open(f"{desk.control.top}/{effect.place}/open.parquet", DataFile(("open",)), 1000)
+    desk.append("dt=1", "a", "b")
+    desk.compact()
+    add_newer(desk)
+    return desk
+
+
+def test_what_comes_late_to_a_backup_that_a_rollback_needs_goes_to_live():
+    desk = an_older_one_that_stays()
+    held = rows(desk)
+    result = clean_up(desk)
+    assert rows(desk) == sorted([*held, "new"])
+    assert names_of_late(result) == ["new.parquet"]
+    assert Code.NEEDED_BY_ROLLBACK in {why.code for backup in result.tables[0].backups for _, why in backup.kept_units}
+    assert [effect.run for effect in desk.log().standing] == desk.runs[:2]
+
+
+def test_or_is_told():
+    desk = an_older_one_that_stays()
+    overwrite(desk, "x", "y", "z")
+    whys = [why for backup in clean_up(desk).tables[0].backups for _, why in backup.kept_units]
+    assert [why.code for why in whys] == [Code.OPEN_FILE, Code.LATE_IN_BACKUP]
+    assert "new.parquet" in whys[1].what
