@@ -6,11 +6,7 @@ import pytest
 
 from hivekeeper.reasons import Code
 from support.desk import desk_by
-from support.joined_desk import at, move_partition, rename_partition, replace_one
-
-
-def drop_partition(desk):
-    desk.world.drop_partition(desk.table, "dt=1", True)
+from support.joined_desk import at, drop_partition, move_partition, rename_partition, replace_one
 
 
 def why_of(result):
