@@ -9,9 +9,12 @@ from __future__ import annotations
 from typing import Callable, Container, Dict, Hashable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from hivekeeper.runlog.history import Effect, History, UnitKey
-from hivekeeper.runlog.manifests import ManifestFile, is_marker
+from hivekeeper.runlog.joins import Inside
+from hivekeeper.runlog.manifests import FileKey, ManifestFile, is_marker, key_of
 
 Files = Tuple[ManifestFile, ...]
+# As History.cut.
+Cuts = Mapping[FileKey, Inside]
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -28,25 +31,26 @@ def find_expected(history: History, own: str, partitions: Container[str]) -> Map
     took: live holds that if nobody has overwritten it since. `own` is the id of the table that is there now.
     """
     by_partition = _group(history, partitions, lambda effect: effect.partition)
-    followed = (one for effects in by_partition.values() for one in _follow_back(effects))
+    followed = (one for effects in by_partition.values() for one in _follow_back(effects, history.cut))
     return {effect.key: files for effect, breaks, files in followed if not breaks and effect.table_id == own}
 
 
 def find_stretches(history: History, partitions: Container[str]) -> Mapping[UnitKey, Stretch]:
     """Which effects on these partitions lie on the same side of each break. No rollback leads over one, nor from one table to another."""
     by_unit = _group(history, partitions, lambda effect: (effect.table_id, effect.partition))
-    return {effect.key: Stretch(*unit, breaks) for unit, effects in by_unit.items() for effect, breaks, _ in _follow_back(effects)}
+    followed = ((unit, one) for unit, effects in by_unit.items() for one in _follow_back(effects, history.cut))
+    return {effect.key: Stretch(*unit, breaks) for unit, (effect, breaks, _) in followed}
 
 
-def _group(history: History, partitions: Container[str], key_of: Callable[[Effect], Key]) -> Mapping[Key, Sequence[Effect]]:
+def _group(history: History, partitions: Container[str], of: Callable[[Effect], Key]) -> Mapping[Key, Sequence[Effect]]:
     found: Dict[Key, List[Effect]] = {}
     for effect in history.effects:
         if effect.partition in partitions:
-            found.setdefault(key_of(effect), []).append(effect)
+            found.setdefault(of(effect), []).append(effect)
     return found
 
 
-def _follow_back(effects: Sequence[Effect]) -> Iterator[Tuple[Effect, int, Files]]:
+def _follow_back(effects: Sequence[Effect], cut: Cuts) -> Iterator[Tuple[Effect, int, Files]]:
     """From the newest one back: each with the number of breaks after it, and what those since the first of these have put, and none took.
 
     A join and a rollback take only some of the files, and leave the others in live. What a rollback brings back is what the run that it
@@ -57,7 +61,7 @@ def _follow_back(effects: Sequence[Effect]) -> Iterator[Tuple[Effect, int, Files
     taken: Dict[str, ManifestFile] = {}
     takes_all = False
     for effect in reversed(effects):
-        put = tuple(file for file in _with_id(effect) if not is_marker(file))
+        put = tuple(file for file in as_cut(_with_id(effect), cut) if not is_marker(file))
         left = tuple(file for file in put if not _is_same(file, taken.get(file.name)))
         is_its_own = effect.table_id == last.table_id and effect.live == last.live
         # Where a run has put nothing, what the next one finds does not tell whether it was overwritten.
@@ -67,7 +71,18 @@ def _follow_back(effects: Sequence[Effect]) -> Iterator[Tuple[Effect, int, Files
         yield effect, breaks, expected
         if effect.whole and effect.inside is None and effect.undoes is None:
             taken, takes_all = {}, True
-        taken.update((file.name, file) for file in (*effect.before, *(effect.after if effect.undoes else ())))
+        taken.update((file.name, file) for file in as_cut((*effect.before, *(effect.after if effect.undoes else ())), cut))
+
+
+def as_cut(files: Files, cut: Cuts) -> Files:
+    """The same files as they are now: those that were cut since are shorter."""
+    if not cut:
+        return files
+    shorter = [cut.get(key_of(file.name, file.length)) for file in files]
+    return tuple(
+        file._replace(length=one.copy_bytes, file_id=one.file_id) if one and file.file_id in (0, one.file_id) else file
+        for file, one in zip(files, shorter)
+    )
 
 
 def _with_id(effect: Effect) -> Files:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Callable, Container, ContextManager, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Snapshot
 from hivekeeper.names import RunId
-from hivekeeper.plan.late_files import Stretch
+from hivekeeper.plan.late_files import Stretch, as_cut
 from hivekeeper.plan.retention import why_needed
 from hivekeeper.ports import FilesError, ForeignTrash, NoPermission
 from hivekeeper.reasons import Code, Reason
@@ -23,6 +23,7 @@ from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.history import UnitKey
 from hivekeeper.runlog.joins import Inside
+from hivekeeper.runlog.manifests import FileKey
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
 from hivekeeper.steps.arrivals import move_late
@@ -158,7 +159,7 @@ class _Discarder:
     """Discards the units of a cleanup, one after the other.
 
     `holders` are the units whose backups hold joined files; `kept` has, by stretch, the oldest run so far whose backup could not be
-    discarded.
+    discarded; `cut` the joined files that are shorter now than the plan says.
     """
 
     def __init__(self, run: Run, plan: RunPlan, grounds: Grounds, stretches: Mapping[UnitKey, Stretch]) -> None:
@@ -166,6 +167,7 @@ class _Discarder:
         grounds.begin(_places_of(plan))
         self.holders = _find_holders(plan)
         self.kept: Dict[Stretch, RunId] = {}
+        self.cut: Dict[FileKey, Inside] = {}
         _note_former_places(run, plan)
 
     def discard(self, unit: PlannedUnit) -> UnitResult:
@@ -187,12 +189,16 @@ class _Discarder:
     def _discard_one(self, unit: PlannedUnit) -> UnitResult:
         run, grounds, to_trash = self.run, self.grounds, self.plan.discard == TRASH
         if not unit.inside:
-            how = How(to_trash, self._why_needed(unit))
-            return _insist(run, unit, *(partial(act, run, grounds, unit, how) for act in (_discard_whole, _go_on)))
+            how, now = How(to_trash, self._why_needed(unit)), replace(unit, expected=as_cut(unit.expected, self.cut))
+            result = _insist(run, unit, *(partial(act, run, grounds, now, how) for act in (_discard_whole, _go_on)))
+            return replace(result, planned=unit)
         # The files of a table that is gone are not ours to change: they keep the old bytes.
         if grounds.is_gone:
             return UnitResult(unit, Outcome.DISCARDED)
-        return _cut(run, unit, UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH) if to_trash else None)
+        result = _cut(run, unit, UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH) if to_trash else None)
+        if result.outcome is Outcome.DISCARDED:
+            self.cut[manifests.key_of(unit.inside.file, unit.inside.length)] = unit.inside
+        return result
 
 
 def _place_of(unit: PlannedUnit) -> str:

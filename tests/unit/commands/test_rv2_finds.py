@@ -48,22 +48,6 @@ def clean_up(desk):
     return desk.cleanup(EVERYTHING)
 
 
-def test_it_comes_where_the_file_that_a_rollback_brought_back_was_cut():
-    world = World()
-    world.add_table(a_table(["dt"], create_time=5), {"dt=1": [1000] * 3})
-    desk = Desk(world, backup_table=False, fewest_joined=2, exchange="files")
-    desk.compact()
-    assert len(desk.log().joined) == 1
-    desk.settings = replace(desk.settings, exchange="directory")
-    desk.append("dt=1", "a", "b")
-    desk.compact()
-    assert outcomes(desk.rollback()) == {"dt=1": "rolled-back"}
-    add_late(desk, "late")
-    first, second = clean_up(desk), clean_up(desk)
-    assert rows(desk)["late"] == 1
-    assert (first.code, second.code) == (Exit.DONE, Exit.DONE)
-
-
 def test_it_comes_from_a_backup_that_was_pinned_while_newer_ones_went():
     """No rollback leads to what a rollback took out once a run has come after that, so the newer ones do not stay with it."""
     desk = compacted_once()

@@ -20,10 +20,10 @@ from support.world import World
 A_YEAR_MS = 365 * 24 * 3_600_000
 
 
-def compacted_once():
+def compacted_once(**settings):
     world = World()
     world.add_table(a_table(["dt"], create_time=5), {"dt=1": [1000] * 3})
-    desk = Desk(world, backup_table=False)
+    desk = Desk(world, backup_table=False, **settings)
     desk.compact()
     return desk
 
@@ -182,6 +182,26 @@ def test_it_comes_below_a_join():
     desk.compact()
     assert [effect.partition for effect in desk.log().joined] == ["dt=1"]
     assert_carried(desk, *held, "a", "b", "c")
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_it_comes_where_the_file_that_a_rollback_brought_back_was_cut(is_cut):
+    """By this cleanup, or by an earlier one."""
+    desk = compacted_once(fewest_joined=2, exchange="files")
+    held = rows(desk)
+    assert len(desk.log().joined) == 1
+    desk.settings = replace(desk.settings, exchange="directory")
+    desk.append("dt=1", "a", "b")
+    desk.compact()
+    assert outcomes(desk.rollback()) == {"dt=1": "rolled-back"}
+    if is_cut:
+        desk.pin(desk.runs[2])
+        desk.world.wait(A_YEAR_MS)
+        desk.cleanup(EVERYTHING)
+        desk.pin(desk.runs[2], False)
+        assert desk.log().joined == ()
+    add_late(desk, run=2)
+    assert_carried(desk, *held, "a", "b")
 
 
 # ---- what stays beside what else goes or stays
