@@ -6,8 +6,9 @@ before it had put there: whoever overwrote the unit in between has replaced thes
 
 from __future__ import annotations
 
-from typing import Callable, Container, Dict, Hashable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from typing import Callable, Container, Dict, Hashable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
+from hivekeeper import names
 from hivekeeper.runlog.history import Effect, History, UnitKey
 from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.manifests import FileKey, ManifestFile, is_marker, key_of
@@ -58,20 +59,20 @@ def _follow_back(effects: Sequence[Effect], cut: Cuts) -> Iterator[Tuple[Effect,
     """
     breaks, last = 0, effects[-1]
     expected: Files = ()
-    taken: Dict[str, ManifestFile] = {}
-    takes_all = False
+    taken, takes_all = _Taken(), False
     for effect in reversed(effects):
         put = tuple(file for file in as_cut(_with_id(effect), cut) if not is_marker(file))
-        left = tuple(file for file in put if not _is_same(file, taken.get(file.name)))
+        left = tuple(file for file in put if not taken.has(file))
         is_its_own = effect.table_id == last.table_id and effect.live == last.live
         # Where a run has put nothing, what the next one finds does not tell whether it was overwritten.
-        if not is_its_own or (effect.whole and not put) or (left and (takes_all or _share_a_name(left, expected))):
-            breaks, last, expected, left, taken, takes_all = breaks + 1, effect, (), put, {}, False
-        expected = (*left, *expected) if left else expected
+        there = None if left and takes_all else _together(left, expected)
+        if not is_its_own or (effect.whole and not put) or there is None:
+            breaks, last, there, taken, takes_all = breaks + 1, effect, put, _Taken(), False
+        expected = there
         yield effect, breaks, expected
         if effect.whole and effect.inside is None and effect.undoes is None:
-            taken, takes_all = {}, True
-        taken.update((file.name, file) for file in as_cut((*effect.before, *(effect.after if effect.undoes else ())), cut))
+            taken, takes_all = _Taken(), True
+        taken.add(as_cut((*effect.before, *(effect.after if effect.undoes else ())), cut))
 
 
 def as_cut(files: Files, cut: Cuts) -> Files:
@@ -93,10 +94,32 @@ def _with_id(effect: Effect) -> Files:
     return tuple(file._replace(file_id=inside.file_id) if inside and file.name == inside.file else file for file in effect.after)
 
 
-def _is_same(file: ManifestFile, taken: Optional[ManifestFile]) -> bool:
-    """Whether a file of one list is what another list has under its name, as far as both know its id."""
-    return taken is not None and file.length == taken.length and (file.file_id == taken.file_id or 0 in (file.file_id, taken.file_id))
+class _Taken:
+    """Files that runs took. Moving others over may have renamed one since it was put there, which is known by its id then."""
+
+    def __init__(self) -> None:
+        self._by_name: Dict[str, ManifestFile] = {}
+        self._by_id: Dict[int, ManifestFile] = {}
+
+    def add(self, files: Files) -> None:
+        self._by_name.update((file.name, file) for file in files)
+        self._by_id.update((file.file_id, file) for file in files if file.file_id)
+
+    def has(self, file: ManifestFile) -> bool:
+        renamed, same = self._by_id.get(file.file_id), self._by_name.get(file.name)
+        if renamed is not None and renamed.name != file.name:
+            return (renamed.length, renamed.mtime_ms) == (file.length, file.mtime_ms)
+        return same is not None and same.length == file.length and (file.file_id == same.file_id or 0 in (file.file_id, same.file_id))
 
 
-def _share_a_name(some: Iterable[ManifestFile], others: Iterable[ManifestFile]) -> bool:
-    return not {file.name for file in some}.isdisjoint(file.name for file in others)
+def _together(left: Files, others: Files) -> Optional[Files]:
+    """What live must hold by an older run and by newer ones: None if that cannot be. A file of which the id is known has got another name
+    where a rollback has brought back one of its own.
+    """
+    if not left:
+        return others
+    newer = {file.name for file in others}
+    found = tuple(file._replace(name=names.late_name(file.name)) if file.name in newer and file.file_id else file for file in left)
+    together = (*found, *others)
+    is_possible = len({file.name for file in together}) == len(together) and all(names.is_file_name(file.name) for file in found)
+    return together if is_possible else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hivekeeper import names
 from hivekeeper.plan.late_files import find_expected, find_stretches
 from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.joins import Inside
@@ -130,6 +131,34 @@ def test_all_runs_of_a_chain_share_one_list():
     found = find_expected(a_log(*effects), OWN, ["dt=1"])
     assert len(found) == len(effects)
     assert len({id(expected) for expected in found.values()}) == 1
+
+
+def a_rollback_over_two_runs(first_id=7, other_id=8, taken=None):
+    """Both runs have taken a file of one name; `taken` is what a later run has found."""
+    newer = an_effect(2, "b", (*files("a"), *files("0", file_id=other_id)), undoes=("20260101t020301z-0000", 1))
+    older = an_effect(3, "a", files("0", file_id=first_id), undoes=("20260101t020300z-0000", 1))
+    return (newer, older, an_effect(4, taken, "c")) if taken else (newer, older)
+
+
+def test_what_a_rollback_leaves_in_live_has_another_name_if_its_own_comes_back():
+    expected = find_expected(a_log(*a_rollback_over_two_runs()), OWN, ["dt=1"])[a_rollback_over_two_runs()[0].key]
+    assert [(file.name, file.file_id) for file in expected] == [("0-late1", 8), ("0", 7)]
+    both = (*files("0", file_id=7), *files(["0-late1"], file_id=8))
+    assert find(*a_rollback_over_two_runs(taken=both)) == {2: "c", 3: "c", 4: "c"}
+    assert find(*a_rollback_over_two_runs(taken=(both[0], both[1]._replace(file_id=9)))) == {3: "c", 4: "c"}
+    assert find(*a_rollback_over_two_runs(taken=(both[0], both[1]._replace(mtime_ms=2)))) == {3: "c", 4: "c"}
+
+
+def test_but_not_where_no_ids_are_known_or_that_name_is_taken_or_too_long():
+    newer, older = a_rollback_over_two_runs()
+    assert find(replace(newer, after=files("0", length=11)), older) == {3: "0"}
+    taken = (*older.after, *files(["0-late1"], file_id=9))
+    assert list(find(newer, replace(older, after=taken))) == [3]
+    long = "n" * (names.MOST_NAME - 5)
+    renamed = [
+        replace(one, after=tuple(file._replace(name=long) if file.file_id else file for file in one.after)) for one in (newer, older)
+    ]
+    assert list(find(*renamed)) == [3]
 
 
 def stretches(*effects):

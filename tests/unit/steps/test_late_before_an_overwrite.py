@@ -29,8 +29,8 @@ def compacted_once(**settings):
 
 
 def add_late(desk, run=0):
-    """A writer had it open across the exchange, and closes it now."""
-    (effect,) = (effect for effect in desk.log().standing if effect.run == desk.runs[run] and effect.partition == "dt=1")
+    """A writer had it open across the exchange, and closes it now. Of a rollback over two runs, the first of its exchanges."""
+    effect = next(effect for effect in desk.log().standing if effect.run == desk.runs[run] and effect.partition == "dt=1")
     desk.world.add_file(f"{desk.control.top}/{effect.place}/late.parquet", ["late"])
 
 
@@ -202,6 +202,42 @@ def test_it_comes_where_the_file_that_a_rollback_brought_back_was_cut(is_cut):
         assert desk.log().joined == ()
     add_late(desk, run=2)
     assert_carried(desk, *held, "a", "b")
+
+
+def a_rollback_over_two_runs_that_renames():
+    """Each INSERT of Hive into a directory without one gives its file the name 000000_0."""
+    world = World()
+    world.add_table(a_table(["dt"], create_time=5), {"dt=1": []})
+    desk = Desk(world, backup_table=False)
+    for rows_of_insert in ("abc", "xy"):
+        for nth, row in enumerate(rows_of_insert):
+            world.add_file(f"{desk.live('dt=1')}/00000{nth}_0", [row])
+            world.wait(3_600_000)
+        desk.compact()
+    assert outcomes(desk.rollback(desk.runs[0])) == {"dt=1": "rolled-back"}
+    assert rows(desk) == list("abcxy")
+    return desk
+
+
+@pytest.mark.parametrize("compacts_again", [False, True])
+def test_it_comes_where_a_rollback_had_to_rename_what_came_between_two_runs(compacts_again):
+    desk = a_rollback_over_two_runs_that_renames()
+    add_late(desk, run=2)
+    if compacts_again:
+        desk.append("dt=1", "z")
+        desk.compact()
+    assert_carried(desk, *"abcxy", *("z" if compacts_again else ""))
+
+
+def test_but_not_where_that_file_was_overwritten_since():
+    desk = a_rollback_over_two_runs_that_renames()
+    add_late(desk, run=2)
+    path = next(path for path in desk.world.files.contents(desk.live("dt=1")) if "-late1" in path)
+    desk.world.files.writer.delete(path)
+    desk.world.add_file(path, ["n"])
+    desk.world.wait(3_600_000)
+    clean_up(desk)
+    assert "late" not in rows(desk)
 
 
 # ---- what stays beside what else goes or stays
