@@ -62,7 +62,7 @@ def _follow_back(effects: Sequence[Effect], cut: Cuts) -> Iterator[Tuple[Effect,
     taken, takes_all = _Taken(), False
     for effect in reversed(effects):
         put = tuple(file for file in as_cut(_with_id(effect), cut) if not is_marker(file))
-        left = tuple(file for file in put if not taken.has(file))
+        left = tuple(file for file in put if not taken.has(file, with_time=effect.undoes is not None))
         is_its_own = effect.table_id == last.table_id and effect.live == last.live
         # Where a run has put nothing, what the next one finds does not tell whether it was overwritten.
         there = None if left and takes_all else _together(left, expected)
@@ -105,11 +105,16 @@ class _Taken:
         self._by_name.update((file.name, file) for file in files)
         self._by_id.update((file.file_id, file) for file in files if file.file_id)
 
-    def has(self, file: ManifestFile) -> bool:
+    def has(self, file: ManifestFile, with_time: bool) -> bool:
+        """`with_time`: it was seen before it was put there, and not just written, so that its time is known."""
         renamed, same = self._by_id.get(file.file_id), self._by_name.get(file.name)
         if renamed is not None and renamed.name != file.name:
             return (renamed.length, renamed.mtime_ms) == (file.length, file.mtime_ms)
-        return same is not None and same.length == file.length and (file.file_id == same.file_id or 0 in (file.file_id, same.file_id))
+        if same is None or same.length != file.length:
+            return False
+        if file.file_id == same.file_id:
+            return file.file_id != 0 or not with_time or same.mtime_ms == file.mtime_ms
+        return 0 in (file.file_id, same.file_id)
 
 
 def _together(left: Files, others: Files) -> Optional[Files]:
