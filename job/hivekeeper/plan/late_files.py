@@ -6,7 +6,7 @@ before it had put there: whoever overwrote the unit in between has replaced thes
 
 from __future__ import annotations
 
-from typing import Callable, Container, Dict, Hashable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from typing import Callable, Container, Dict, Hashable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from hivekeeper import names
 from hivekeeper.runlog.history import Effect, History, UnitKey
@@ -39,8 +39,20 @@ def find_expected(history: History, own: str, partitions: Container[str]) -> Map
 def find_stretches(history: History, partitions: Container[str]) -> Mapping[UnitKey, Stretch]:
     """Which effects on these partitions lie on the same side of each break. No rollback leads over one, nor from one table to another."""
     by_unit = _group(history, partitions, lambda effect: (effect.table_id, effect.partition))
-    followed = ((unit, one) for unit, effects in by_unit.items() for one in _follow_back(effects, history.cut))
-    return {effect.key: Stretch(*unit, breaks) for unit, (effect, breaks, _) in followed}
+    return {
+        effect.key: Stretch(*unit, breaks)
+        for unit, effects in by_unit.items()
+        for effect, breaks in _join_runs((effect, breaks) for effect, breaks, _ in _follow_back(effects, history.cut))
+    }
+
+
+def _join_runs(found: Iterable[Tuple[Effect, int]]) -> Iterator[Tuple[Effect, int]]:
+    """Without the breaks between two effects of one run: a rollback undoes all that it did to a unit, or nothing."""
+    newer, counted, inside = "", 0, 0
+    for effect, breaks in found:
+        inside += breaks - counted if effect.run == newer else 0
+        newer, counted = effect.run, breaks
+        yield effect, breaks - inside
 
 
 def _group(history: History, partitions: Container[str], of: Callable[[Effect], Key]) -> Mapping[Key, Sequence[Effect]]:
@@ -123,8 +135,14 @@ def _together(left: Files, others: Files) -> Optional[Files]:
     """
     if not left:
         return others
-    newer = {file.name for file in others}
-    found = tuple(file._replace(name=names.late_name(file.name)) if file.name in newer and file.file_id else file for file in left)
-    together = (*found, *others)
-    is_possible = len({file.name for file in together}) == len(together) and all(names.is_file_name(file.name) for file in found)
-    return together if is_possible else None
+    used, found = {file.name for file in others}, []
+    for file in left:
+        name = file.name
+        # Each of several rollbacks may have renamed it once more.
+        while file.file_id and name in used and names.is_file_name(name):
+            name = names.late_name(name)
+        if name in used or not names.is_file_name(name):
+            return None
+        used.add(name)
+        found.append(file._replace(name=name))
+    return (*found, *others)

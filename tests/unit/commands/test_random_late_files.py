@@ -18,8 +18,8 @@ from support.desk import EVERYTHING, Desk, outcomes
 from support.fakes.files import Killed
 from support.world import World
 
-HISTORIES = int(os.environ.get("HKTEST_HISTORIES", "12"))
-STEPS = 12
+HISTORIES = int(os.environ.get("HKTEST_HISTORIES", "24"))
+STEPS = 16
 HOUR_MS = 3_600_000
 
 
@@ -137,7 +137,15 @@ class Model:
 
     def step(self):
         often = [self.compact, self.append, self.roll_back]
-        acts = [*often, *often, self.come_late, self.overwrite, self.clean_up, *([self.die, self.die] if self.kills else [])]
+        acts = [
+            *often,
+            *often,
+            self.come_late,
+            self.come_late,
+            self.overwrite,
+            self.clean_up,
+            *([self.die, self.die] if self.kills else []),
+        ]
         self.random.choice(acts)()
         self.check()
 

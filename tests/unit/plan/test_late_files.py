@@ -149,11 +149,16 @@ def test_what_a_rollback_leaves_in_live_has_another_name_if_its_own_comes_back()
     assert find(*a_rollback_over_two_runs(taken=(both[0], both[1]._replace(mtime_ms=2)))) == {3: "c", 4: "c"}
 
 
-def test_but_not_where_no_ids_are_known_or_that_name_is_taken_or_too_long():
+def test_each_of_several_rollbacks_renames_it_once_more():
+    oldest = replace(an_effect(4, "x", files("0", file_id=6)), undoes=("20260101t020302z-0000", 1))
+    newer, older = a_rollback_over_two_runs()
+    expected = find_expected(a_log(newer, older, oldest), OWN, ["dt=1"])[newer.key]
+    assert [(file.name, file.file_id) for file in expected if file.file_id] == [("0-late1-late1", 8), ("0-late1", 7), ("0", 6)]
+
+
+def test_but_not_where_no_ids_are_known_or_that_name_is_too_long():
     newer, older = a_rollback_over_two_runs()
     assert find(replace(newer, after=files("0", length=11)), older) == {3: "0"}
-    taken = (*older.after, *files(["0-late1"], file_id=9))
-    assert list(find(newer, replace(older, after=taken))) == [3]
     long = "n" * (names.MOST_NAME - 5)
     renamed = [
         replace(one, after=tuple(file._replace(name=long) if file.file_id else file for file in one.after)) for one in (newer, older)
@@ -176,6 +181,14 @@ def test_runs_before_and_after_an_overwrite_lie_in_different_stretches():
 
 def test_a_run_that_has_put_nothing_ends_one():
     assert stretches(an_effect(0, "x", "a"), an_effect(1, "a", ""), an_effect(2, "n", "c")) == [1, 1, 0]
+
+
+def test_a_run_lies_in_one_whatever_it_did():
+    newer, older = a_rollback_over_two_runs()
+    newer, last = replace(newer, after=files("0", length=11)), an_effect(4, "n", "c")
+    assert stretches(an_effect(1, "q", "r"), newer, older, last) == [2, 2, 1, 0]
+    found = find_stretches(a_log(an_effect(1, "q", "r"), newer, replace(older, run=newer.run, number=2), last), ["dt=1"])
+    assert [stretch.breaks for stretch in found.values()] == [0, 1, 1, 1]
 
 
 def test_each_table_that_lay_here_has_its_own():
