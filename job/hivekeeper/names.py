@@ -303,6 +303,12 @@ def may_back_up(name: str, table: str) -> bool:
     return stem != name and stem.endswith(table)
 
 
+def late_name(name: str, mark: str = "1") -> str:
+    """The name of a file that is moved to where its own is taken."""
+    stem, dot, suffix = (name, "", "") if name.startswith(".") else name.partition(".")
+    return f"{stem}-late{mark}{dot}{suffix}"
+
+
 def is_listed_above_units(name: str) -> bool:
     """Whether a listing of a table's root includes the name: hidden names and writers' names, but not partitions."""
     return name.startswith((".", "_", "+", "-"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
-from typing import Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.codes import Exit
@@ -241,8 +241,8 @@ def carry_out(
             table_log.commit(run, begin, parameters)
         with timed(cluster, Step.DISCARD):
             pause_ms = context.settings_for(table.full_name).delete_pause_ms
-            tables = {effect.run: effect.table_id for verdict in verdicts for effect in verdict.going}
-            units = cleanup.discard_units(run, plan, grounds, tables, pause_ms)
+            stretches = late_files.find_stretches(history, _partitions_of(verdicts))
+            units = cleanup.discard_units(run, plan, grounds, stretches, pause_ms)
         finish.finish_units(run, units)
     outcome = TableOutcome(table.full_name, context.run, backups=tuple(outcome_of(verdict, units) for verdict in verdicts))
 
@@ -270,8 +270,11 @@ def plan_cleanup(context: Context, table: Table, history: History, verdicts: Ite
 
 
 def _find_expected(table: Table, history: History, verdicts: Iterable[Verdict]) -> Mapping[UnitKey, late_files.Files]:
-    partitions = {effect.partition for verdict in verdicts for effect in verdict.going}
-    return late_files.find_expected(history, table_id(table), partitions)
+    return late_files.find_expected(history, table_id(table), _partitions_of(verdicts))
+
+
+def _partitions_of(verdicts: Iterable[Verdict]) -> Set[str]:
+    return {effect.partition for verdict in verdicts for effect in verdict.going}
 
 
 def _records_of(verdicts: Iterable[Verdict]) -> Tuple[str, ...]:

@@ -218,7 +218,7 @@ def swap_batch(
     fitness = FitnessOfTable(run.cluster, run.table)
 
     def swap_one(unit: PlannedUnit) -> UnitResult:
-        result = swap.swap_unit(run, unit, certificates[unit.number], lambda: fitness.why_unfit() or rights.why_changed(unit.number))
+        result = swap.swap_unit(run, unit, certificates[unit.number], fitness.why_unfit, partial(rights.why_changed, unit.number))
         log.info("run=%s unit=%s step=swap done %s", known.run, unit.log_field, result.for_log)
         return result
 

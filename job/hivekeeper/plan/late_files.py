@@ -6,48 +6,96 @@ before it had put there: whoever overwrote the unit in between has replaced thes
 
 from __future__ import annotations
 
-from typing import Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Container, Dict, Hashable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
+from hivekeeper import names
 from hivekeeper.runlog.history import Effect, History, UnitKey
-from hivekeeper.runlog.manifests import ManifestFile, is_marker
+from hivekeeper.runlog.joins import Inside
+from hivekeeper.runlog.manifests import FileKey, ManifestFile, is_marker, key_of
 
 Files = Tuple[ManifestFile, ...]
+# As History.cut.
+Cuts = Mapping[FileKey, Inside]
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Stretch(NamedTuple):
+    """The effects on a unit of a table between two breaks; `breaks` counts those after it."""
+
+    table_id: str
+    partition: str
+    breaks: int
 
 
 def find_expected(history: History, own: str, partitions: Container[str]) -> Mapping[UnitKey, Files]:
     """For each effect on one of these partitions from which runs lead to live without a break, what these have put there and no later one
     took: live holds that if nobody has overwritten it since. `own` is the id of the table that is there now.
     """
-    found: Dict[str, List[Effect]] = {}
+    by_partition = _group(history, partitions, lambda effect: effect.partition)
+    followed = (one for effects in by_partition.values() for one in _follow_back(effects, history.cut))
+    return {effect.key: files for effect, breaks, files in followed if not breaks and effect.table_id == own}
+
+
+def find_stretches(history: History, partitions: Container[str]) -> Mapping[UnitKey, Stretch]:
+    """Which effects on these partitions lie on the same side of each break. No rollback leads over one, nor from one table to another."""
+    by_unit = _group(history, partitions, lambda effect: (effect.table_id, effect.partition))
+    return {
+        effect.key: Stretch(*unit, breaks)
+        for unit, effects in by_unit.items()
+        for effect, breaks in _join_runs((effect, breaks) for effect, breaks, _ in _follow_back(effects, history.cut))
+    }
+
+
+def _join_runs(found: Iterable[Tuple[Effect, int]]) -> Iterator[Tuple[Effect, int]]:
+    """Without the breaks between two effects of one run: a rollback undoes all that it did to a unit, or nothing."""
+    newer, counted, inside = "", 0, 0
+    for effect, breaks in found:
+        inside += breaks - counted if effect.run == newer else 0
+        newer, counted = effect.run, breaks
+        yield effect, breaks - inside
+
+
+def _group(history: History, partitions: Container[str], of: Callable[[Effect], Key]) -> Mapping[Key, Sequence[Effect]]:
+    found: Dict[Key, List[Effect]] = {}
     for effect in history.effects:
         if effect.partition in partitions:
-            found.setdefault(effect.partition, []).append(effect)
-    return {key: files for effects in found.values() for key, files in _follow_back(effects, own)}
+            found.setdefault(of(effect), []).append(effect)
+    return found
 
 
-def _follow_back(effects: Sequence[Effect], own: str) -> Iterator[Tuple[UnitKey, Files]]:
-    """From live back to the first break.
+def _follow_back(effects: Sequence[Effect], cut: Cuts) -> Iterator[Tuple[Effect, int, Files]]:
+    """From the newest one back: each with the number of breaks after it, and what those since the first of these have put, and none took.
 
     A join and a rollback take only some of the files, and leave the others in live. What a rollback brings back is what the run that it
     undoes had taken: the log may be without the lists of that one (`Keeper`), and so is one without lists no break by itself.
     """
+    breaks, last = 0, effects[-1]
     expected: Files = ()
-    taken: Dict[str, ManifestFile] = {}
-    takes_all = False
+    taken, takes_all = _Taken(), False
     for effect in reversed(effects):
-        put = tuple(file for file in _with_id(effect) if not is_marker(file))
-        left = tuple(file for file in put if not _is_same(file, taken.get(file.name)))
-        is_its_own = effect.table_id == own and effect.live == effects[-1].live
+        put = tuple(file for file in as_cut(_with_id(effect), cut) if not is_marker(file))
+        left = tuple(file for file in put if not taken.has(file, with_time=effect.undoes is not None))
+        is_its_own = effect.table_id == last.table_id and effect.live == last.live
         # Where a run has put nothing, what the next one finds does not tell whether it was overwritten.
-        if not is_its_own or (effect.whole and not put) or (left and (takes_all or _share_a_name(left, expected))):
-            return
-        expected = (*left, *expected) if left else expected
-        yield effect.key, expected
-        if effect is effects[0]:
-            return
+        there = None if left and takes_all else _together(left, expected)
+        if not is_its_own or (effect.whole and not put) or there is None:
+            breaks, last, there, taken, takes_all = breaks + 1, effect, put, _Taken(), False
+        expected = there
+        yield effect, breaks, expected
         if effect.whole and effect.inside is None and effect.undoes is None:
-            taken, takes_all = {}, True
-        taken.update((file.name, file) for file in (*effect.before, *(effect.after if effect.undoes else ())))
+            taken, takes_all = _Taken(), True
+        taken.add(as_cut((*effect.before, *(effect.after if effect.undoes else ())), cut))
+
+
+def as_cut(files: Files, cut: Cuts) -> Files:
+    """The same files as they are now: those that were cut since are shorter."""
+    if not cut:
+        return files
+    shorter = [cut.get(key_of(file.name, file.length)) for file in files]
+    return tuple(
+        file._replace(length=one.copy_bytes, file_id=one.file_id) if one and file.file_id in (0, one.file_id) else file
+        for file, one in zip(files, shorter)
+    )
 
 
 def _with_id(effect: Effect) -> Files:
@@ -58,10 +106,43 @@ def _with_id(effect: Effect) -> Files:
     return tuple(file._replace(file_id=inside.file_id) if inside and file.name == inside.file else file for file in effect.after)
 
 
-def _is_same(file: ManifestFile, taken: Optional[ManifestFile]) -> bool:
-    """Whether a file of one list is what another list has under its name, as far as both know its id."""
-    return taken is not None and file.length == taken.length and (file.file_id == taken.file_id or 0 in (file.file_id, taken.file_id))
+class _Taken:
+    """Files that runs took. Moving others over may have renamed one since it was put there, which is known by its id then."""
+
+    def __init__(self) -> None:
+        self._by_name: Dict[str, ManifestFile] = {}
+        self._by_id: Dict[int, ManifestFile] = {}
+
+    def add(self, files: Files) -> None:
+        self._by_name.update((file.name, file) for file in files)
+        self._by_id.update((file.file_id, file) for file in files if file.file_id)
+
+    def has(self, file: ManifestFile, with_time: bool) -> bool:
+        """`with_time`: it was seen before it was put there, and not just written, so that its time is known."""
+        renamed, same = self._by_id.get(file.file_id), self._by_name.get(file.name)
+        if renamed is not None and renamed.name != file.name:
+            return (renamed.length, renamed.mtime_ms) == (file.length, file.mtime_ms)
+        if same is None or same.length != file.length:
+            return False
+        if file.file_id == same.file_id:
+            return file.file_id != 0 or not with_time or same.mtime_ms == file.mtime_ms
+        return 0 in (file.file_id, same.file_id)
 
 
-def _share_a_name(some: Iterable[ManifestFile], others: Iterable[ManifestFile]) -> bool:
-    return not {file.name for file in some}.isdisjoint(file.name for file in others)
+def _together(left: Files, others: Files) -> Optional[Files]:
+    """What live must hold by an older run and by newer ones: None if that cannot be. A file of which the id is known has got another name
+    where a rollback has brought back one of its own.
+    """
+    if not left:
+        return others
+    used, found = {file.name for file in others}, []
+    for file in left:
+        name = file.name
+        # Each of several rollbacks may have renamed it once more.
+        while file.file_id and name in used and names.is_file_name(name):
+            name = names.late_name(name)
+        if name in used or not names.is_file_name(name):
+            return None
+        used.add(name)
+        found.append(file._replace(name=name))
+    return (*found, *others)

@@ -56,6 +56,11 @@ class BackupPlace:
     number: UnitNumber
     place: str
 
+    @property
+    def key(self) -> Tuple[RunId, UnitNumber]:
+        """As that of the effect that has left it."""
+        return self.run, self.number
+
 
 @dataclass(frozen=True)
 class PlannedUnit:

@@ -48,10 +48,8 @@ def move_file(files: Files, source: str, directory: str, name: str = "") -> str:
     A hidden one stays hidden. Many files of one name cost no more calls each than few.
     """
     name = name or names.base(source)
-    stem, dot, suffix = (name, "", "") if name.startswith(".") else name.partition(".")
     for nth in range(MOST_NAMES):
-        late = "-late1" if nth == 1 else f"-late{secrets.token_hex(4)}"
-        candidate = name if nth == 0 else f"{stem}{late}{dot}{suffix}"
+        candidate = name if nth == 0 else names.late_name(name, "1" if nth == 1 else secrets.token_hex(4))
         try:
             files.rename_exact(source, names.join(directory, candidate))
             return candidate

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Callable, Container, ContextManager, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Snapshot
 from hivekeeper.names import RunId
+from hivekeeper.plan.late_files import Stretch, as_cut
 from hivekeeper.plan.retention import why_needed
 from hivekeeper.ports import FilesError, ForeignTrash, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitResult
+from hivekeeper.runlog.history import UnitKey
 from hivekeeper.runlog.joins import Inside
+from hivekeeper.runlog.manifests import FileKey
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
 from hivekeeper.steps.arrivals import move_late
@@ -42,12 +46,12 @@ LATE_TO_DO = "see who made it; move it to where its rows are missed, or away if 
 NOT_OUR_TRASH = "find out who made that, and have it moved away; then run cleanup again, or set discard: delete to delete at once"
 
 
-def discard_units(run: Run, plan: RunPlan, grounds: Grounds, tables: Mapping[RunId, str], pause_ms: int = 0) -> List[UnitResult]:
+def discard_units(run: Run, plan: RunPlan, grounds: Grounds, stretches: Mapping[UnitKey, Stretch], pause_ms: int = 0) -> List[UnitResult]:
     """Discard all units of a cleanup, with a pause after each. A unit that is left, or cannot be discarded, keeps its backup.
 
-    `grounds` are asked before each of them. `tables`: the id of the table that each run was about of which a backup goes.
+    `grounds` are asked before each of them. `stretches` has those of all backups that go.
     """
-    discard = _Discarder(run, plan, grounds, tables).discard
+    discard = _Discarder(run, plan, grounds, stretches).discard
 
     def discard_and_rest(unit: PlannedUnit) -> UnitResult:
         result = discard(unit)
@@ -143,48 +147,58 @@ def _find_holders(plan: RunPlan) -> Mapping[str, PlannedUnit]:
     return {file.name: unit for unit in whole for file in unit.manifest if names.may_be_joined(file.name)}
 
 
+@dataclass(frozen=True)
+class How:
+    """How a backup is discarded; `why_stays`: it is not, but late files of it go to live, or are told."""
+
+    to_trash: bool
+    why_stays: Optional[Reason] = None
+
+
 class _Discarder:
     """Discards the units of a cleanup, one after the other.
 
-    `holders` are the units whose backups hold joined files; `kept` has, by table and partition, the oldest run so far whose backup could
-    not be discarded.
+    `holders` are the units whose backups hold joined files; `kept` has, by stretch, the oldest run so far whose backup could not be
+    discarded; `cut` the joined files that are shorter now than the plan says.
     """
 
-    def __init__(self, run: Run, plan: RunPlan, grounds: Grounds, tables: Mapping[RunId, str]) -> None:
-        self.run, self.plan, self.grounds, self.tables = run, plan, grounds, tables
+    def __init__(self, run: Run, plan: RunPlan, grounds: Grounds, stretches: Mapping[UnitKey, Stretch]) -> None:
+        self.run, self.plan, self.grounds, self.stretches = run, plan, grounds, stretches
         grounds.begin(_places_of(plan))
         self.holders = _find_holders(plan)
-        self.kept: Dict[Tuple[str, str], RunId] = {}
+        self.kept: Dict[Stretch, RunId] = {}
+        self.cut: Dict[FileKey, Inside] = {}
         _note_former_places(run, plan)
 
     def discard(self, unit: PlannedUnit) -> UnitResult:
         backup = _place_of(unit)
-        why = self.grounds.why_kept(backup) or self._why_needed(unit)
+        why = self.grounds.why_kept(backup)
         if unit.inside:
-            why = why or _why_held(self.run, unit, unit.inside, self.holders.get(unit.inside.file))
+            why = why or self._why_needed(unit) or _why_held(self.run, unit, unit.inside, self.holders.get(unit.inside.file))
         result = UnitResult(unit, Outcome.KEPT, why=why) if why else self._discard_one(unit)
         if unit.backup and result.outcome is Outcome.KEPT:
-            self.kept.setdefault(self._rolled_back_with(unit), unit.backup.run)
+            self.kept.setdefault(self.stretches[unit.backup.key], unit.backup.run)
         log.info("run=%s unit=%s step=discard done backup=%s %s", self.plan.run, unit.log_field, backup, result.for_log)
         return result
 
     def _why_needed(self, unit: PlannedUnit) -> Optional[Reason]:
         """Why a backup stays for the sake of an older one that does: a rollback to that one undoes this run first."""
-        older = self.kept.get(self._rolled_back_with(unit))
+        older = self.kept.get(self.stretches[unit.backup.key]) if unit.backup else None
         return why_needed(older) if older else None
-
-    def _rolled_back_with(self, unit: PlannedUnit) -> Tuple[str, str]:
-        """No rollback leads from a table to one that lay at its place before."""
-        return self.tables.get(unit.backup.run, "") if unit.backup else "", unit.name
 
     def _discard_one(self, unit: PlannedUnit) -> UnitResult:
         run, grounds, to_trash = self.run, self.grounds, self.plan.discard == TRASH
         if not unit.inside:
-            return _insist(run, unit, *(partial(act, run, grounds, unit, to_trash) for act in (_discard_whole, _go_on)))
+            how, now = How(to_trash, self._why_needed(unit)), replace(unit, expected=as_cut(unit.expected, self.cut))
+            result = _insist(run, unit, *(partial(act, run, grounds, now, how) for act in (_discard_whole, _go_on)))
+            return replace(result, planned=unit)
         # The files of a table that is gone are not ours to change: they keep the old bytes.
         if grounds.is_gone:
             return UnitResult(unit, Outcome.DISCARDED)
-        return _cut(run, unit, UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH) if to_trash else None)
+        result = _cut(run, unit, UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH) if to_trash else None)
+        if result.outcome is Outcome.DISCARDED:
+            self.cut[manifests.key_of(unit.inside.file, unit.inside.length)] = unit.inside
+        return result
 
 
 def _place_of(unit: PlannedUnit) -> str:
@@ -238,12 +252,12 @@ def _insist(run: Run, unit: PlannedUnit, act: Callable[[], UnitResult], again: O
     raise needs_investigation(run, unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause})")
 
 
-def _discard_whole(run: Run, grounds: Grounds, unit: PlannedUnit, to_trash: bool) -> UnitResult:
+def _discard_whole(run: Run, grounds: Grounds, unit: PlannedUnit, how: How) -> UnitResult:
     """Discard a backup that is at its place."""
     require_lock(run)
     source, held, _ = _places(run, unit)
     run.files.rename_exact(source, held)
-    return _discard_held(run, grounds, unit, to_trash)
+    return _discard_held(run, grounds, unit, how)
 
 
 def _look_for(run: Run, unit: PlannedUnit) -> Mapping[str, Snapshot]:
@@ -269,7 +283,7 @@ def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
     return UnitResult(unit, Outcome.KEPT, why=why)
 
 
-def _go_on(run: Run, grounds: Grounds, unit: PlannedUnit, to_trash: bool) -> UnitResult:
+def _go_on(run: Run, grounds: Grounds, unit: PlannedUnit, how: How) -> UnitResult:
     """Continue from where the unit's backup is: a call failed, and perhaps was done."""
     source, held, doomed = _places(run, unit)
     seen = _look_for(run, unit)
@@ -284,20 +298,20 @@ def _go_on(run: Run, grounds: Grounds, unit: PlannedUnit, to_trash: bool) -> Uni
         run.files.rename_exact(source, held)
     elif not seen[held].exists:
         return UnitResult(unit, Outcome.DISCARDED)
-    return _discard_held(run, grounds, unit, to_trash)
+    return _discard_held(run, grounds, unit, how)
 
 
-def _discard_held(run: Run, grounds: Grounds, unit: PlannedUnit, to_trash: bool) -> UnitResult:
+def _discard_held(run: Run, grounds: Grounds, unit: PlannedUnit, how: How) -> UnitResult:
     source, held, doomed = _places(run, unit)
     why, late = find_objection(run, unit, held, takes_late=grounds.is_at(unit.unit, unit.live))
     # To move and to compare a hundred thousand files takes its time.
-    why = why or grounds.why_kept(_place_of(unit))
-    if not why and to_trash:
+    why = why or how.why_stays or grounds.why_kept(_place_of(unit))
+    if not why and how.to_trash:
         why = _move_to_trash(run, held)
     if why:
         run.files.rename_exact(held, source)
         return UnitResult(unit, Outcome.KEPT, late_files=late, why=why)
-    if not to_trash:
+    if not how.to_trash:
         run.files.rename_exact(held, doomed)
         run.files.delete_tree(doomed)
     return UnitResult(unit, Outcome.DISCARDED, late_files=late)

@@ -204,6 +204,15 @@ def carry_out(exchange: Exchange) -> UnitResult:
         return settled
 
 
+def why_exactly(exchange: Exchange, why: Optional[Reason]) -> Optional[Reason]:
+    """Why an exchange must not begin, where another look at live than the check's has found `why`: what the check itself tells is more
+    exact. If it finds nothing, what was looked at may have been away, or another one, for a moment.
+    """
+    if why is None or why.code not in (Code.CHANGED_MEANWHILE, Code.DIRECTORY_GONE):
+        return why
+    return exchange.means.check().why or why
+
+
 def _start_gap(exchange: Exchange, began_ms: float) -> None:
     """Live is never away while files of it are joined."""
     exchange.run.away_since_ms.clear()

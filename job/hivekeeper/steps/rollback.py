@@ -95,7 +95,7 @@ def _describe_first(run: Run, unit: PlannedUnit, made: Restored, fitness: Fitnes
             closed.close(unit)
         return why
 
-    return replace(described, prepare=lambda: fitness.why_unfit() or closed.claim(unit, prepare), object_to=object_to)
+    return replace(described, prepare=lambda: fitness.why_unfit() or closed.claim(described, prepare), object_to=object_to)
 
 
 class Closed:
@@ -118,11 +118,12 @@ class Closed:
         self._doubtful: Set[UnitNumber] = set()
         self._until_ms = 0.0
 
-    def claim(self, unit: PlannedUnit, claim: Callable[[], Optional[Reason]]) -> Optional[Reason]:
+    def claim(self, described: Exchange, claim: Callable[[], Optional[Reason]]) -> Optional[Reason]:
         """Claim a backup; returns why it was not claimed."""
+        unit = described.unit
         wanted = None if unit.join else self._find(unit)
         if isinstance(wanted, Reason):
-            return wanted
+            return exchange.why_exactly(described, wanted)
         why = claim()
         if why is None and wanted is not None:
             self._wanted[unit.number] = wanted

@@ -26,9 +26,18 @@ from hivekeeper.steps.unit_loop import leave_unit
 WORDS = Words(Outcome.SWAPPED, Outcome.GIVEN_UP, Outcome.NOT_SWAPPED, after="swap")
 
 
-def swap_unit(run: Run, unit: PlannedUnit, certificate: Certificate, object_to_live: Callable[[], Optional[Reason]]) -> UnitResult:
-    """Steps 4 to 7 for one unit, unless there is an objection. Undo: automatic if somebody wrote in between; later by rollback."""
-    return exchange.carry_out(replace(describe_swap(run, unit, certificate), prepare=object_to_live))
+def swap_unit(
+    run: Run,
+    unit: PlannedUnit,
+    certificate: Certificate,
+    why_unfit: Callable[[], Optional[Reason]],
+    why_changed: Callable[[], Optional[Reason]],
+) -> UnitResult:
+    """Steps 4 to 7 for one unit, unless its table is unfit by now or the rights of live were changed. Undo: automatic if somebody wrote in
+    between; later by rollback.
+    """
+    described = describe_swap(run, unit, certificate)
+    return exchange.carry_out(replace(described, prepare=lambda: why_unfit() or exchange.why_exactly(described, why_changed())))
 
 
 def settle_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate]) -> UnitResult:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hivekeeper.plan.late_files import find_expected
+from hivekeeper import names
+from hivekeeper.plan.late_files import find_expected, find_stretches
 from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.manifests import ManifestFile
@@ -130,3 +131,76 @@ def test_all_runs_of_a_chain_share_one_list():
     found = find_expected(a_log(*effects), OWN, ["dt=1"])
     assert len(found) == len(effects)
     assert len({id(expected) for expected in found.values()}) == 1
+
+
+def a_rollback_over_two_runs(first_id=7, other_id=8, taken=None):
+    """Both runs have taken a file of one name; `taken` is what a later run has found."""
+    newer = an_effect(2, "b", (*files("a"), *files("0", file_id=other_id)), undoes=("20260101t020301z-0000", 1))
+    older = an_effect(3, "a", files("0", file_id=first_id), undoes=("20260101t020300z-0000", 1))
+    return (newer, older, an_effect(4, taken, "c")) if taken else (newer, older)
+
+
+def test_what_a_rollback_leaves_in_live_has_another_name_if_its_own_comes_back():
+    expected = find_expected(a_log(*a_rollback_over_two_runs()), OWN, ["dt=1"])[a_rollback_over_two_runs()[0].key]
+    assert [(file.name, file.file_id) for file in expected] == [("0-late1", 8), ("0", 7)]
+    both = (*files("0", file_id=7), *files(["0-late1"], file_id=8))
+    assert find(*a_rollback_over_two_runs(taken=both)) == {2: "c", 3: "c", 4: "c"}
+    assert find(*a_rollback_over_two_runs(taken=(both[0], both[1]._replace(file_id=9)))) == {3: "c", 4: "c"}
+    assert find(*a_rollback_over_two_runs(taken=(both[0], both[1]._replace(mtime_ms=2)))) == {3: "c", 4: "c"}
+
+
+def test_each_of_several_rollbacks_renames_it_once_more():
+    oldest = replace(an_effect(4, "x", files("0", file_id=6)), undoes=("20260101t020302z-0000", 1))
+    newer, older = a_rollback_over_two_runs()
+    expected = find_expected(a_log(newer, older, oldest), OWN, ["dt=1"])[newer.key]
+    assert [(file.name, file.file_id) for file in expected if file.file_id] == [("0-late1-late1", 8), ("0-late1", 7), ("0", 6)]
+
+
+def test_but_not_where_no_ids_are_known_or_that_name_is_too_long():
+    newer, older = a_rollback_over_two_runs()
+    assert find(replace(newer, after=files("0", length=11)), older) == {3: "0"}
+    long = "n" * (names.MOST_NAME - 5)
+    renamed = [
+        replace(one, after=tuple(file._replace(name=long) if file.file_id else file for file in one.after)) for one in (newer, older)
+    ]
+    assert list(find(*renamed)) == [3]
+
+
+def stretches(*effects):
+    """How many breaks come after each."""
+    found = find_stretches(a_log(*effects), ["dt=1"])
+    return [found[one.key].breaks for one in effects]
+
+
+def test_runs_before_and_after_an_overwrite_lie_in_different_stretches():
+    first, second = an_effect(0, "x", "a"), an_effect(1, "a", "b")
+    assert stretches(first, second) == [0, 0]
+    assert stretches(first, second, an_effect(2, "n", "c")) == [1, 1, 0]
+    assert stretches(first, second, an_effect(2, "n", "c"), an_effect(3, "cd", "e"), an_effect(4, "f", "g")) == [2, 2, 1, 1, 0]
+
+
+def test_a_run_that_has_put_nothing_ends_one():
+    assert stretches(an_effect(0, "x", "a"), an_effect(1, "a", ""), an_effect(2, "n", "c")) == [1, 1, 0]
+
+
+def test_a_run_lies_in_one_whatever_it_did():
+    newer, older = a_rollback_over_two_runs()
+    newer, last = replace(newer, after=files("0", length=11)), an_effect(4, "n", "c")
+    assert stretches(an_effect(1, "q", "r"), newer, older, last) == [2, 2, 1, 0]
+    found = find_stretches(a_log(an_effect(1, "q", "r"), newer, replace(older, run=newer.run, number=2), last), ["dt=1"])
+    assert [stretch.breaks for stretch in found.values()] == [0, 1, 1, 1]
+
+
+def test_each_table_that_lay_here_has_its_own():
+    """A command that was at work on one that is gone may have ended after others."""
+    first, second, third = an_effect(0, "x", "a"), an_effect(1, "y", "z"), an_effect(2, "a", "b")
+    former = replace(second, table_id="sales.events@4")
+    assert stretches(first, former, third) == [0, 0, 0]
+    assert len({*find_stretches(a_log(first, former, third), ["dt=1"]).values()}) == 2
+
+
+def test_where_no_ids_are_known_a_file_of_another_time_is_not_the_one_that_a_rollback_has_put():
+    """Behind ViewFs; Hive names its files 000000_0 again and again. A rename keeps a file's time."""
+    back, later = files("0"), (ManifestFile("0", 10, 2, 0),)
+    undoing = an_effect(0, "a", back, undoes=("20260101t020300z-0000", 9))
+    assert find(undoing, an_effect(1, later, "b")) == {1: "b"}
