@@ -10,7 +10,7 @@ import logging
 import secrets
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Counter, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Container, Counter, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
@@ -160,17 +160,22 @@ def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, histor
     """Correct every backup table of a table to match the log, and drop those that no longer show a backup.
 
     This repairs earlier omissions: a failed call, a run that was killed or taken over. If the table is gone, one that would have to show
-    live stays as it is.
+    live stays as it is. One of a former table is pointed nowhere: what it must not show, such as live, is only dropped.
     """
-    showings = backup_tables.find_showings(history, control.top, table.location)
+    showings = backup_tables.find_showings(history, control.top, table.location, table_id(table))
     unused = backup_tables.find_unused(history, showings)
-    present = _find_present(cluster, table, control, [*showings, *unused])
+    of_former = backup_tables.find_of_former(history, table_id(table))
+    present = _find_present(cluster, table, control, [*showings, *unused], of_former)
     for name in showings.keys() & present.keys():
         if is_gone and not all(is_inside(place, control.top) for place in showings[name].places.values()):
             continue
         _attempt(table, "correct", name, partial(_correct, cluster, table, control, name, present[name], showings[name]))
     for name in present.keys() & set(unused):
-        _attempt(table, "drop", name, partial(cluster.metastore.drop_backup_table, name, names.backup_marks(name, table.full_name)))
+        _attempt(table, "drop", name, partial(_drop, cluster, table, name))
+
+
+def _drop(cluster: Cluster, table: Table, name: str) -> None:
+    cluster.metastore.drop_backup_table(name, names.backup_marks(name, table.full_name))
 
 
 def find_left(cluster: Cluster, table: Table, history: History) -> Tuple[str, ...]:
@@ -184,8 +189,12 @@ def find_left(cluster: Cluster, table: Table, history: History) -> Tuple[str, ..
     return tuple(sorted(name for name, one in found.items() if one.backup_of == table.full_name))
 
 
-def _find_present(cluster: Cluster, table: Table, control: ControlPaths, full_names: Iterable[str]) -> Dict[str, Table]:
-    """Those that exist and are ours. A database for which the metastore does not answer is skipped: the next run tries again."""
+def _find_present(
+    cluster: Cluster, table: Table, control: ControlPaths, full_names: Iterable[str], of_former: Container[str]
+) -> Dict[str, Table]:
+    """Those that exist and are ours; a former table may have had another owner. A database for which the metastore does not answer is
+    skipped: the next run tries again.
+    """
     by_database: Dict[str, List[str]] = {}
     for name in full_names:
         database, _, base = name.partition(".")
@@ -193,7 +202,8 @@ def _find_present(cluster: Cluster, table: Table, control: ControlPaths, full_na
     found: Dict[str, Table] = {}
     for database, bases in by_database.items():
         _attempt(table, "find", database, partial(_find_in, cluster, database, bases, found))
-    return {name: one for name, one in found.items() if _is_ours(cluster, table, control, one)}
+    unowned = replace(table, owner="")
+    return {name: one for name, one in found.items() if _is_ours(cluster, unowned if name in of_former else table, control, one)}
 
 
 def _find_in(cluster: Cluster, database: str, bases: Sequence[str], found: Dict[str, Table]) -> None:
@@ -210,6 +220,11 @@ def _correct(cluster: Cluster, table: Table, control: ControlPaths, name: str, b
         known = [partition for partition in partitions if partition.name in wanted.places]
         shown.update(zip((partition.name for partition in known), qualify_all(cluster.files, backup_table, known)))
     point, trim = backup_tables.compare(wanted, shown)
+    if wanted.is_of_former and point:
+        if not backup_table.partitioned:
+            _drop(cluster, table, name)
+            return
+        point, trim = {}, sorted({*point, *trim})
     blank = backup_tables.find_blank(wanted, shown, control.top)
     if blank:
         lives = find_lives(cluster, table)

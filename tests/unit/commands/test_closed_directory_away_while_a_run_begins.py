@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from hivekeeper.codes import Exit
-from hivekeeper.commands import backup
+from hivekeeper.steps import attributes
 from support.builders import a_table
 from support.desk import Desk
 from support.hdfs_user import HdfsUser, own, own_tree
@@ -58,13 +58,13 @@ def test_who_may_not_pass_it_cannot_read_the_backup(closed, moves, monkeypatch):
 def test_nor_a_record_of_it(monkeypatch):
     """A closed partition that the answer about rights leaves out, as where no directory is found by its id."""
     desk, mallory = a_table_with_a_closed_directory(UNIT)
-    read_attributes = backup.read_attributes
+    read_attributes = attributes.read_attributes
 
     def read(files, seen):
         found, refused = read_attributes(files, seen)
         return {place: one for place, one in found.items() if place != desk.live(UNIT)}, refused
 
-    monkeypatch.setattr(backup, "read_attributes", read)
+    monkeypatch.setattr(attributes, "read_attributes", read)
     desk.backup()
     plans = [path for path in desk.world.files.contents(desk.control.top) if path.endswith("/plan.json")]
     assert plans
