@@ -12,7 +12,8 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from support.contexts import a_context
 from support.desk import Desk
-from support.leftovers import DAY_MS, build, wait
+from support.hive_statements import Hive
+from support.leftovers import DAY_MS, HOME, build, wait
 
 PLACE = "hdfs://nn/warehouse/sales/events"
 
@@ -78,6 +79,23 @@ def test_an_older_table_that_was_pointed_there_just_now_does_not_end_the_wait(ol
     before = old_files(theirs)
     result = clean_former(theirs, lambda _: Settings())
     assert before and old_files(theirs) == before, why(result)
+
+
+def test_nor_does_an_older_table_that_has_got_its_name_and_place_just_now():
+    """(no attacker needed) A table is built anew beside the old one for two weeks; then the old one is dropped, and it gets its name."""
+    old = build("flat")
+    world, known = old.world, old.world.table("sales.events")
+    made = replace(known, name="built", kind="MANAGED_TABLE", location=f"{HOME}/built", create_time=world.clock.now_ms() // 1000)
+    world.add_table(made, {"": [1000] * 3})
+    wait(old, 14)
+    before = old_files(old)
+    world.catalog.put_table(replace(known, kind="MANAGED_TABLE"))
+    list(Hive(world).drop_table("sales.events"))
+    list(Hive(world).rename_table("sales.built", "sales.events"))
+    wait(old, 0)
+    assert world.table("sales.events").location == PLACE
+    result = clean_former(old, lambda _: Settings())
+    assert before and old_files(old) == before, why(result)
 
 
 def test_runs_of_the_table_that_is_there_now_do_not_count_as_runs_of_the_former_one(old):
