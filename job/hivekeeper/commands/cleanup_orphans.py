@@ -342,7 +342,7 @@ def _discard(records: _Records, lock: Lock, told_ms: int) -> Tuple[TableOutcome,
 
 def _judge(records: _Records, grounds: Grounds, *told_ms: int) -> Tuple[Verdict, ...]:
     times_ms, written_ms = (records.cluster.clock.now_ms(), *told_ms), store.written_times(records.cluster, records.control)
-    verdicts = retention.judge_backups(records.history, records.settings, *times_ms, written_ms=written_ms)
+    verdicts = retention.judge_backups(records.history, lambda _: records.settings, *times_ms, written_ms=written_ms)
     if all(verdict.keep for verdict in verdicts):
         return verdicts
     per_table.require_time(records.cluster, records.table)

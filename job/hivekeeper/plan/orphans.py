@@ -202,6 +202,11 @@ def find_perhaps_there(ids: Iterable[str], tables: Iterable[Table]) -> Sequence[
     return _find_of_same_second(ids, tables) or [table for table in tables if table.unreadable and not table.create_time]
 
 
+def is_of_second(id: str, tables: Iterable[Table]) -> bool:
+    """Whether one of them was created in the same second as this table."""
+    return bool(_find_of_same_second([id], tables))
+
+
 def _find_of_same_second(ids: Iterable[str], tables: Iterable[Table]) -> Sequence[Table]:
     times = set(map(_created, ids))
     return [table for table in tables if table.create_time in times]
