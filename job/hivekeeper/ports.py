@@ -193,6 +193,9 @@ class Files(Protocol):
     def rename_exact(self, source: str, target: str) -> None:
         """Rename, never over an existing target and never into one, not even an empty directory.
 
+        By the id of an anchored directory that was deleted while a snapshot has it, HDFS finds what has come to its path: nothing is moved
+        into or out of that, or it is taken back at once (SourceMissing).
+
         Raises SourceMissing (source, or the target's parent), TargetExists, NoPermission, FilesUnavailable.
         (FileContext.rename without OVERWRITE; plain FileSystem.rename moves into an existing directory.)
         """
@@ -792,6 +795,7 @@ class Cluster:
     rows: Rows
     row_files: RowFiles
     clock: Clock
+    # As HDFS and the metastore know it, without a realm.
     user: str
     host: str
     # The Spark application that works for us, or this process while there is none.

@@ -14,6 +14,7 @@ from cluster.servers.bring_up import runs_whole
 from cluster.servers.kerberos import get_ticket
 from cluster.servers.layout import Layout, choose_run, read_layout
 from cluster.tables import making_database
+from support.superuser import open_as_superuser
 
 
 @pytest.fixture(scope="session")
@@ -35,15 +36,7 @@ def edge(layout: Layout, tmp_path: Path) -> Edge:
 
 @pytest.fixture(scope="session")
 def superuser(layout: Layout, gateway: Any) -> Any:
-    """HDFS's own DistributedFileSystem, as the superuser."""
-    conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
-    user = "hdfs"
-    if layout.secure:
-        cache = layout.run / "tmp" / "superuser"
-        get_ticket(layout, "hdfs/localhost", cache)
-        conf.set("hadoop.security.kerberos.ticket.cache.path", str(cache))
-        user = "hdfs/localhost"
-    return gateway.jvm.org.apache.hadoop.fs.FileSystem.newInstance(gateway.jvm.java.net.URI(layout.namenode), conf, user)
+    return open_as_superuser(layout, gateway)
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def assemble(driver: Driver) -> Cluster:
         rows=SparkRows(gateway, files.exact),
         row_files=ParquetRowFiles(gateway),
         clock=WallClock(),
-        user=jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getUserName(),
+        user=jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getShortUserName(),
         host=socket.getfqdn(),
         application=lambda: driver.application,
         spark_version=driver.spark_version,

@@ -132,7 +132,7 @@ class HadoopFiles:
         may ask another NameNode for another table.
         """
         around = [held for held in self._held if f"{path}/".startswith(f"{names.parent(held)}/")]
-        return path.startswith("hdfs:") and bool(around) and self._held[max(around, key=len)] != 0
+        return path.startswith("hdfs:") and bool(around) and self._held[max(around, key=lambda held: len(names.parent(held)))] != 0
 
     def stat(self, path: str) -> Optional[FileInfo]:
         exact = self._named(path)
@@ -156,8 +156,19 @@ class HadoopFiles:
     def rename_exact(self, source: str, target: str) -> None:
         """Rename in one step on HDFS. For a local directory the target is checked first, so two writers could race."""
         named = self._all_named(source, target)
+        may_be_gone = [named[path] != path and self._may_be_deleted(path) for path in (source, target)]
         with _told_by({one: path for path, one in named.items()}):
-            _ask(self._renames.rename, named[source], named[target])
+            if any(may_be_gone):
+                _ask(self._renames.renameBelowIds, named[source], named[target], *may_be_gone)
+            else:
+                _ask(self._renames.rename, named[source], named[target])
+
+    def _may_be_deleted(self, path: str) -> bool:
+        """Whether others may delete the directory by whose id a name is found. Not one with a lock of ours, nor one around that: as long as
+        it holds what is closed to them, they may only rename it.
+        """
+        nearest = _find_nearest(names.parent(path), self._ids())
+        return nearest not in self._held and nearest not in map(names.parent, list(self._held))
 
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         named = self._all_named(live, aside, incoming)
@@ -360,15 +371,18 @@ class HadoopFiles:
 
     def _find(self, path: str, near: str) -> str:
         """The path from the id of the nearest directory that is `near` or around it."""
+        server, ids = names.server_of(path), self._ids()
+        nearest = _find_nearest(near, ids)
+        if not nearest or not server.startswith("hdfs:"):
+            return path
+        return f"{server}/.reserved/.inodes/{ids[nearest]}{path[len(nearest) :]}"
+
+    def _ids(self) -> Mapping[str, int]:
         # A job that asks may run beside a cleanup, which takes and releases the locks of other tables.
-        server, ids = names.server_of(path), dict(self._held)
+        ids = dict(self._held)
         for anchors in list(self._anchors.values()):
             ids.update(anchors)
-        around = [directory for directory, id in ids.items() if id and f"{near}/".startswith(f"{directory}/")]
-        if not around or not server.startswith("hdfs:"):
-            return path
-        nearest = max(around, key=len)
-        return f"{server}/.reserved/.inodes/{ids[nearest]}{path[len(nearest) :]}"
+        return ids
 
     def _by_id(self, directory: str, file_id: int) -> str:
         """The path that is the directory's id, if that is known and directories are found so."""
@@ -523,6 +537,11 @@ def _told_by(paths: Mapping[str, str]) -> Iterator[None]:
         for exact, path in paths.items():
             message = message.replace(exact, path).replace(exact[len(names.server_of(exact)) :], path[len(names.server_of(path)) :])
         raise type(error)(message) from error
+
+
+def _find_nearest(near: str, ids: Mapping[str, int]) -> str:
+    """The nearest of these directories that is `near` or around it, "" for none."""
+    return max((directory for directory, id in ids.items() if id and f"{near}/".startswith(f"{directory}/")), key=len, default="")
 
 
 def _for_owner_only(path: str, flags: int) -> int:

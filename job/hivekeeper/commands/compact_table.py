@@ -28,7 +28,7 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan
-from hivekeeper.steps import attributes, backup_tables, finish, identity, left_behind, ownership, run_directory, swap, table_lock
+from hivekeeper.steps import attributes, backup_tables, finish, identity, ownership, run_directory, swap, table_lock
 from hivekeeper.steps.fitness import FitnessOfTable
 from hivekeeper.steps.left_away import refuse_at_former_places
 from hivekeeper.steps.observe import Wanted, observe_table
@@ -61,9 +61,6 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
     before = None
     if context.dry_run or control is None:
         before = _observe(cluster, table, settings, wanted)
-        if control is None and not before.reason:
-            here = next((one.snapshot for one in before.units), None)
-            left_behind.refuse_left_behind(cluster, before.table, settings.trusted_owners, here=here, is_far=True)
         done = _do_without_lock(context, before, settings)
         if done is not None:
             return done

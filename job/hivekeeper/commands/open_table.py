@@ -36,15 +36,11 @@ def find_control(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Ta
         raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, next=reason.next)
     table = qualify_table(cluster.files, table)
     control = ControlPaths.of(table.location, table.partitioned)
-    # Whether they exist, not what they hold: anyone who may write to the table may have filled them.
-    try:
-        seen = cluster.files.look([control.top] if table.partitioned else [control.top, table.location], 0)
-    except NoPermission:
-        seen = cluster.files.look([control.top], 0)
-    if seen[control.top].exists:
+    # Whether it exists, not what it holds: anyone who may write to the table may have filled it.
+    if cluster.files.look([control.top], 0)[control.top].exists:
         return table, control
     require_no_file(cluster.files, table, control)
-    left_behind.refuse_left_behind(cluster, table, settings.trusted_owners, here=seen.get(table.location))
+    left_behind.refuse_left_behind(cluster, table, settings.trusted_owners)
     return table, None
 
 

@@ -45,15 +45,11 @@ def format_of(storage: Storage) -> Optional[str]:
     return FORMATS.get((storage.input_format, storage.output_format, storage.serde))
 
 
-def is_view(table: Table) -> bool:
-    return "VIEW" in table.kind
-
-
 def refuse_kind(table: Table) -> Optional[Reason]:
     """Why a table cannot have our log. A table that became unfit in any other way can still be rolled back."""
     if table.unreadable:
         return Reason(Code.UNREADABLE_DEFINITION, table.unreadable, "find out who gave it such properties, or leave it out")
-    if is_view(table):
+    if "VIEW" in table.kind:
         return Reason(Code.VIEW, "it is a view", "name the table behind it")
     if table.kind not in ("EXTERNAL_TABLE", "MANAGED_TABLE"):
         return Reason(Code.UNKNOWN_TABLE_TYPE, f"its type is {table.kind}, neither external nor managed", "leave it out of the selection")

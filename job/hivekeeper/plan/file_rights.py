@@ -218,12 +218,11 @@ def may_be_of_others(backup: Attributes, live: Attributes, believed: Collection[
 
     A copy that could not be given away, and so belongs to one of `believed`, has fewer writers for that alone.
     """
-    if backup.owner != live.owner:
-        bare = backup if backup.group == live.group else without_group(backup, True, False)
-        if live.owner in believed and (live.mode, live.acl) == (bare.mode, bare.acl):
-            return False
-        if backup.owner not in believed and not lets_all_write(live):
-            return True
+    bare = backup if backup.group == live.group else without_group(backup, True, False)
+    if live.owner in believed and (live.mode, live.acl) == (bare.mode, bare.acl):
+        return False
+    if backup.owner not in {live.owner, *believed} and not lets_all_write(live):
+        return True
     return lets_fewer_write(live, backup)
 
 

@@ -138,9 +138,10 @@ def is_as_guarded(directory: Attributes, live: Attributes) -> bool:
 
 def may_have_made(directory: FileInfo, owners: Container[str], live: FileInfo) -> bool:
     """Whether whoever made a directory at the place of a unit, beside which others may make names but not rename it, may write to the unit.
-    Of the group that may, nobody can tell.
+    Of the group that may, nobody can tell. Nor does its owner tell who has put it there, and files into it, if more users may write to it.
     """
-    return directory.owner in owners or bool(live.mode & 0o002)
+    is_as_closed = not directory.mode & ~live.mode & 0o022 and (directory.group == live.group or not directory.mode & 0o020)
+    return (directory.owner in owners and is_as_closed) or bool(live.mode & 0o002)
 
 
 def is_shielded(entry: FileInfo, directory: Attributes) -> bool:

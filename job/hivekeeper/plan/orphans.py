@@ -186,30 +186,21 @@ def why_perhaps_there(ids: Collection[str], tables: Iterable[Table]) -> str:
     if not tables:
         # That of a test, or an empty one after a failed restore.
         return "the metastore has no table at all: is it the right one?"
-    found = find_perhaps_there(ids, tables)
-    if not found:
-        return ""
-    if found[0].create_time:
-        return f"{found[0].full_name} was created in the same second: it may be that table, renamed or moved"
-    return f"the metastore does not say when {found[0].full_name} was created: it may be that table"
-
-
-def find_perhaps_there(ids: Iterable[str], tables: Iterable[Table]) -> Sequence[Table]:
-    """Those that may be one of these tables, under another name: they were created in the same second; without such, those of which the
-    metastore does not say when. Columns and kinds tell nothing: it may have been altered since.
-    """
-    tables = list(tables)
-    return _find_of_same_second(ids, tables) or [table for table in tables if table.unreadable and not table.create_time]
+    of_same_second = _find_of_same_second(ids, tables)
+    if of_same_second:
+        return f"{of_same_second.full_name} was created in the same second: it may be that table, renamed or moved"
+    undated = next((table for table in tables if table.unreadable and not table.create_time), None)
+    return f"the metastore does not say when {undated.full_name} was created: it may be that table" if undated else ""
 
 
 def is_of_second(id: str, tables: Iterable[Table]) -> bool:
     """Whether one of them was created in the same second as this table."""
-    return bool(_find_of_same_second([id], tables))
+    return _find_of_same_second([id], tables) is not None
 
 
-def _find_of_same_second(ids: Iterable[str], tables: Iterable[Table]) -> Sequence[Table]:
+def _find_of_same_second(ids: Iterable[str], tables: Iterable[Table]) -> Optional[Table]:
     times = set(map(_created, ids))
-    return [table for table in tables if table.create_time in times]
+    return next((table for table in tables if table.create_time in times), None)
 
 
 def _created(id: str) -> int:

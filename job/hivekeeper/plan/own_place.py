@@ -93,7 +93,8 @@ def is_inside(table: Table, unit: Unit) -> bool:
 
 def find_former_places(table: Table, lives: Iterable[str]) -> Tuple[str, ...]:
     """Where the table may have been before its location was set elsewhere, which moves no partition: the directories in which partitions
-    outside its own lie as Hive makes them (`dt=1/hour=2`), on its server. No more than MOST_FORMER_PLACES.
+    outside its own lie as Hive makes them (`dt=1/hour=2`), on its server. No more than MOST_FORMER_PLACES. None in a snapshot: no run can
+    be settled there, and what was interrupted then may have been settled since.
     """
     server, columns = names.server_of(table.location), [column.name.lower() for column in table.partition_columns]
     found: Dict[str, None] = {}
@@ -107,7 +108,7 @@ def find_former_places(table: Table, lives: Iterable[str]) -> Tuple[str, ...]:
                 break
             place = names.parent(place)
         else:
-            if len(place) > len(server) and place != table.location:
+            if len(place) > len(server) and place != table.location and not names.is_reserved(place):
                 found[place] = None
         if len(found) == MOST_FORMER_PLACES:
             break

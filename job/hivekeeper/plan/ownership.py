@@ -240,12 +240,18 @@ def lets_fewer_write(one: Attributes, other: Attributes) -> bool:
     """
     if lets_all_write(one) or not _writing(other.mode):
         return False
-    own, known = _of_others(one.acl), _of_others(other.acl)
+    own, known = _access_of_others(one.acl), _access_of_others(other.acl)
     return set(own) != set(known) or one.group != other.group or _writing(other.mode) & ~_writing(one.mode) != 0
 
 
 def lets_all_write(one: Attributes) -> bool:
-    return _writing(one.mode) == 0o022 and all(bits_of(rights) & 0o3 == 0o3 for _, _, rights in _of_others(one.acl))
+    return _writing(one.mode) == 0o022 and all(bits_of(rights) & 0o3 == 0o3 for _, _, rights in _access_of_others(one.acl))
+
+
+def _access_of_others(acl: Sequence[str]) -> List[Tuple[str, str, str]]:
+    """What an ACL lets others than the owner do; nothing where its other entries only repeat the mode, beside those by default."""
+    found = list_access(acl)
+    return _of_others(acl) if any(kind == "mask" for kind, _, _ in found) else []
 
 
 def _writing(mode: int) -> int:

@@ -171,12 +171,13 @@ def find_present(
 
 def find_late(manifest: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> Tuple[FileInfo, ...]:
     """The new complete files, whatever else happened to the directory; none of them may be left behind. One of the manifest that somebody
-    has renamed is not new: the copy has its rows. Those of local files are told by their names alone: their ids are given again.
+    has renamed is not new, unless it was changed: the copy has its rows. Those of local files are told by their names alone: their ids are
+    given again.
     """
     manifest = list(manifest)
-    known, ids = {file.name for file in manifest}, {file.file_id for file in manifest if file.file_id}
+    known, same = {file.name for file in manifest}, {(file.file_id, file.length, file.mtime_ms) for file in manifest if file.file_id}
     complete = (e for e in entries if not (e.is_dir or e.is_open or names.is_hidden(e.name) or e.name in known))
-    return tuple(e for e in complete if e.file_id not in ids or e.path.startswith("file:"))
+    return tuple(e for e in complete if (e.file_id, e.length, e.mtime_ms) not in same or e.path.startswith("file:"))
 
 
 def is_of(manifest: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> bool:

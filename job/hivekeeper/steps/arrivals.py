@@ -106,7 +106,7 @@ def _find_kept(run: Run, unit: PlannedUnit, late: Sequence[FileInfo], live_id: i
     left = names.parent(late[0].path)
     outsiders = Outsiders(run, unit, backup) if backup else None
     try:
-        known = run.files.attributes([left, unit.live, *(outsiders.places if outsiders else ())], {unit.live: live_id})
+        known = {**(outsiders.ask() if outsiders else {}), **run.files.attributes([left, unit.live], {unit.live: live_id})}
     except NoPermission:
         return late
     if left not in known or unit.live not in known or known[unit.live].directory_id not in (0, live_id):

@@ -126,9 +126,6 @@ class ConcatExchange:
     def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         return manifests.holds(expected, entries) and self.joined.has_planned_blocks()
 
-    def may_be_of_others(self) -> bool:
-        return False
-
     def bring_in(self) -> None:
         raise AssertionError("the files of a join come in when the others leave, in one step")
 

@@ -12,18 +12,16 @@ from typing import ContextManager, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Unit
-from hivekeeper.plan import eligibility, file_rights, listings
+from hivekeeper.plan import eligibility, listings
 from hivekeeper.ports import MetastoreUnavailable, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.manifests import Expected, ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps import arrivals, ownership
+from hivekeeper.steps import arrivals
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.leftovers import without_empty_staging
-from hivekeeper.steps.observe import ask_where_allowed
-from hivekeeper.steps.outsiders import Outsiders
 from hivekeeper.steps.places import is_alone
 from hivekeeper.steps.run_directory import Run, fenced, is_gone, note_gap
 from hivekeeper.steps.unfinished import needs_investigation, too_many
@@ -118,22 +116,8 @@ class DirectoryExchange:
         self._require_whole(len(entries))
         return manifests.holds(expected, entries)
 
-    def may_be_of_others(self) -> bool:
-        return Outsiders(self.run, self.unit, self.left).may_have_come_around()
-
     def bring_in(self) -> None:
-        self._keep_closed()
         self._bring(self.incoming)
-
-    def _keep_closed(self) -> None:
-        """Close what is to come in as somebody has closed the old files, which they found where these had gone."""
-        known, _ = ask_where_allowed(self.run.files.attributes, [self.left, self.incoming])
-        left, incoming = known.get(self.left), known.get(self.incoming)
-        if left is None or incoming is None:
-            return
-        wanted = file_rights.closed_since(incoming, left, self.run.users_at(self.unit.live))
-        if wanted is not None:
-            ownership.keep_closed(self.run.files, self.unit, self.incoming, wanted)
 
     def put_back(self) -> Tuple[ManifestFile, ...]:
         seen = self.run.look([self.unit], [self.left])[self.left]

@@ -106,11 +106,6 @@ class Means(Protocol):
     def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         """Whether live, with these entries, still holds what came in."""
 
-    def may_be_of_others(self) -> bool:
-        """Whether the old files, which are away, may have been changed by somebody who may not reach live, because a directory above it was
-        closed since.
-        """
-
     def bring_in(self) -> None:
         """The second half of step 5, for recovery: anything written in between is set aside, never overwritten."""
 
@@ -348,21 +343,13 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
         return _put_back(exchange, cause)
     if move is Move.DECIDE:
         why = find_other_directory(exchange.unit, picture.departed_id) or manifests.judge(exchange.unit.manifest, picture.departed).why
-        if why and not exchange.means.may_be_of_others():
+        if why:
             return _put_back(exchange, why)
         began = exchange.run.cluster.clock.monotonic_ms()
         exchange.means.bring_in()
-        finished = _finish(exchange, began)
-        return _with_changed(finished, why) if why else finished
+        return _finish(exchange, began)
     # After a kill, or a call that failed, nobody knows how long its files have been live.
     return _finish(exchange, None)
-
-
-def _with_changed(result: UnitResult, why: Reason) -> UnitResult:
-    """What comes in is complete, and what became of the old files is not what a writer to the unit has done, or may not be."""
-    what = f"{why.what} while it was away, perhaps by somebody who may not reach it any more, so what is in the backup stays there"
-    what = f"{result.why.what}; {what}" if result.why else what
-    return replace(result, outcome=Outcome.MISPLACED, why=Reason(why.code, what, places.ADVICE), has_backup=True)
 
 
 def _put_back(exchange: Exchange, why: Reason) -> UnitResult:

@@ -2,24 +2,22 @@
 directory beside it.
 
 Reads only. A control directory that belongs to no table can be that of a table created in the same second, by the names and columns in its
-records; those of others are not believed. Columns tell nothing of a table whose directory may have been made since: it may have been
-renamed while a run had its rows away, and altered.
+records; those of others are not believed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import math
 from bisect import bisect_left
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Collection, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
-from hivekeeper.model import Snapshot, Table
+from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import listings
 from hivekeeper.ports import Cluster, Files, NoPermission
@@ -31,10 +29,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import orphans, ownership
 from hivekeeper.steps.fitness import MOST_AGE_MS
-from hivekeeper.steps.observe import ask_where_allowed
 from hivekeeper.steps.whereabouts import usable_until
-
-log = logging.getLogger(__name__)
 
 TRANSLATED = "TRANSLATED_TO_EXTERNAL"
 
@@ -44,17 +39,8 @@ Placed = Sequence[Tuple[str, str]]
 # By creation time the tables that records are about: the name, and digests of what is known of the columns.
 Recorded = Mapping[int, Sequence[Tuple[str, FrozenSet[bytes]]]]
 
-
-class Stray(NamedTuple):
-    """A control directory, and the tables that lie at or below its home."""
-
-    top: str
-    file_id: int
-    tables: Tuple[str, ...]
-
-
 # Control directories of no table, and those at, in or around whose home another table lies than the one that it is named after.
-Found = Tuple[Sequence[Stray], Sequence[Stray]]
+Found = Tuple[Sequence[str], Sequence[str]]
 
 # Stands for a table around a home.
 AROUND = ""
@@ -62,16 +48,15 @@ AROUND = ""
 
 @dataclass
 class Strays:
-    """What a command knows of control directories beside unpartitioned tables: it looks for them once, not for each table."""
+    """What a command knows of control directories beside unpartitioned tables: it does not look for them for each table. Other commands may
+    make some meanwhile, be killed, and leave rows there that are to be told, before this one gives the table that misses them a log.
+    """
 
-    # By the directory that they lie in and by whose records are believed; None where there are too many.
-    controls: Dict[Tuple[str, FrozenSet[str]], Optional[Sequence[Stray]]] = field(default_factory=dict)
-    # Those of no table, and those at whose home others lie: by the names of a database's tables, which are the key's third part.
-    orphans: Dict[Tuple[str, FrozenSet[str], str], Tuple[FrozenSet[str], Found]] = field(default_factory=dict)
-    # Those of all databases on a server, also by whose records are believed, with the places of all tables by which they were judged.
-    far: Dict[Tuple[str, FrozenSet[str]], Tuple[Mapping[str, str], Sequence[Tuple[Stray, bool]]]] = field(default_factory=dict)
-    # The own directories of tables, by their locations.
-    homes: Dict[str, Snapshot] = field(default_factory=dict)
+    # Until when it may be used, and the tables at their homes, by the directory that they lie in and by whose records are believed; None
+    # where there are too many.
+    controls: Dict[Tuple[str, FrozenSet[str]], Tuple[float, Optional[Mapping[str, Sequence[str]]]]] = field(default_factory=dict)
+    # Those of no table, and those at whose home others lie; with the names of the key's database and the controls that this was judged by.
+    orphans: Dict[Tuple[str, FrozenSet[str], str], Tuple[FrozenSet[str], Mapping[str, Sequence[str]], Found]] = field(default_factory=dict)
     # These names, and until when they may be used.
     names: Dict[str, Tuple[float, FrozenSet[str]]] = field(default_factory=dict)
     # What their records are about, by control directory, by whose records are read, and whether only unfinished runs count.
@@ -80,94 +65,44 @@ class Strays:
     placed: Optional[Tuple[Mapping[str, str], Placed]] = None
 
 
-def refuse_left_behind(
-    cluster: Cluster,
-    table: Table,
-    trusted: Collection[str],
-    history: Optional[History] = None,
-    here: Optional[Snapshot] = None,
-    is_far: bool = False,
-) -> None:
+def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str], history: Optional[History] = None) -> None:
     """Raise NeedsInvestigation where the control directory of an unpartitioned table lies beside its former directory: Hive moves the
     directory of a managed table that is renamed, and nothing else. Records of others, which anybody may put there, are not believed.
 
     `history`: the log at the table's place, None without a control directory. With an entry about this table, all its records are there,
     and nothing is asked. Else it is that of a table which had the name before: then this one is refused only for rows that readers may
-    miss. Whoever builds a table anew under another name, and then renames it, needs no old files of it. `here`: the table's own directory,
-    if it was looked at.
+    miss. Whoever builds a table anew under another name, and then renames it, needs no old files of it.
 
     A control directory at whose home another table lies by now counts as that one's, but for unfinished runs of this one: anybody may
     put a table there, and would hide that this one has lost its rows.
-
-    A table may have come from another database, whose directory it lay in. So the directories of all are looked through where its own
-    directory is missing, or where the caller, which has read the places of all tables, says `is_far`; for rows that readers may miss.
     """
-    if table.partitioned or (history is not None and _is_about_same_second(table, history)):
-        return
-    here = _look_at_home(cluster, table, here)
-    if here.exists and not _follows_its_name(table):
-        # Where it is missing, it may have been made external since.
+    if table.partitioned or not _follows_its_name(table) or (history is not None and _is_about_same_second(table, history)):
         return
     own = ControlPaths.of(table.location, partitioned=False)
     # Records in a directory of somebody else are not believed.
     believed = frozenset([cluster.files.user_at(table.location), *trusted])
-    beside = names.parent(table.location)
-    found = _find_orphans(cluster, table.database, beside, believed)
+    found = _find_orphans(cluster, table.database, names.parent(table.location), believed)
     if found is None:
         raise Refused(
             f"{table.full_name}: there are more than {listings.MOST_BESIDE} hidden directories beside its directory",
             code=Code.TOO_MANY_HIDDEN,
             next="find out who makes them, and remove them",
         )
-    near = [(stray, is_taken) for strays, is_taken in zip(found, (False, True)) for stray in strays if stray.top != own.top]
-    if not table.create_time:
-        return
-    forms, owners = _forms_of(table) if near else frozenset(), frozenset(trusted)
-    for stray, is_taken in near:
-        former = _find_former_name(cluster, table, stray, owners, is_taken, here, forms, is_enough=history is None and not is_taken)
-        if former:
-            raise _left_behind(table, former, stray, own, history)
-    far = _find_far_orphans(cluster, table, believed) if is_far or not here.exists else ()
-    for stray, is_taken in far:
-        # A site may have thousands of tables at homes that are not called like them.
-        is_asked = names.parent(stray.top) != beside and not (is_taken and here.exists)
-        former = _find_former_name(cluster, table, stray, owners, is_taken, here) if is_asked else ""
-        if former:
-            raise _left_behind(table, former, stray, own, history)
-
-
-def _left_behind(table: Table, former: str, stray: Stray, own: ControlPaths, history: Optional[History]) -> NeedsInvestigation:
-    return NeedsInvestigation(
-        f"{table.full_name}: it was renamed from {former}, and its records and backups stayed in {stray.top}",
-        code=Code.LEFT_BEHIND,
-        state="nothing was touched; where a run was interrupted, the rows may be in that directory alone",
-        next=f"{_make_way(table, own) if history is not None else ''}"
-        f"hdfs dfs -mv {quoting.hdfs(stray.top)} {quoting.hdfs(own.top)}, then: "
-        f"hivekeeper recover --table {quoting.shell(table.full_name)}; but if it never had that name, and another table had it, "
-        "created in the same second: see docs/runbook.md, the table changed meanwhile",
-    )
-
-
-def _look_at_home(cluster: Cluster, table: Table, here: Optional[Snapshot]) -> Snapshot:
-    """The table's own directory, but for what it holds, as it was when it was first looked at. One that may not be looked at counts as
-    there.
-    """
-    known = cluster.memory.of(Strays).homes
-    if here is not None:
-        known[table.location] = replace(here, entries=())
-    if table.location not in known:
-        try:
-            known[table.location] = cluster.files.look([table.location], 0)[table.location]
-        except NoPermission:
-            known[table.location] = Snapshot(True)
-    return known[table.location]
-
-
-def _may_be_younger(here: Snapshot, stray: Stray, location: str) -> bool:
-    """Whether a table's directory may have been made since a run began there: it is missing, or has a newer id. Those of local files are
-    given again (`steps.older`).
-    """
-    return not here.exists or (0 < stray.file_id < here.file_id and not location.startswith("file:"))
+    homeless, taken = found
+    forms, owners = _forms_of(table) if homeless or taken else frozenset(), frozenset(trusted)
+    for control, is_taken in [*((ControlPaths(top), False) for top in homeless), *((ControlPaths(top), True) for top in taken)]:
+        is_possible = control != own and table.create_time
+        former = _find_former_name(cluster, table, forms, control, owners, is_taken) if is_possible else ""
+        if former and ((history is None and not is_taken) or _may_hide_rows(cluster, table, control)):
+            raise NeedsInvestigation(
+                f"{table.full_name}: it was renamed from {former}, and its records and backups stayed in {control.top}",
+                code=Code.LEFT_BEHIND,
+                state="nothing was touched; where a run was interrupted, the rows may be in that directory alone",
+                next=f"{_make_way(table, own) if history is not None else ''}"
+                f"hdfs dfs -mv {quoting.hdfs(control.top)} {quoting.hdfs(own.top)}, then: "
+                f"hivekeeper recover --table {quoting.shell(table.full_name)}; but if it never had that name, and another table had it, "
+                "created in the same second: see docs/runbook.md, the table changed meanwhile",
+            )
 
 
 def _is_about_same_second(table: Table, history: History) -> bool:
@@ -193,86 +128,46 @@ def _find_orphans(cluster: Cluster, database: str, beside: str, believed: Frozen
     too many hidden ones to look for them. `database`: in which a table may have been renamed since the places of all tables were read.
     """
     known = cluster.memory.of(Strays)
-    if (beside, believed) not in known.controls:
-        hidden = cluster.files.look_hidden_directories([beside], listings.MOST_BESIDE + 1)[beside]
-        is_too_many = len(hidden.entries) > listings.MOST_BESIDE
-        known.controls[beside, believed] = None if is_too_many else _list_controls(cluster, beside, hidden, believed)
-    controls = known.controls[beside, believed]
+    controls = _controls_beside(cluster, beside, believed)
     if controls is None:
         return None
     # Without such a directory nothing needs to be known of the tables.
     there = _names_there(cluster, database) if controls else frozenset()
     key = beside, believed, database
-    judged_by, found = known.orphans.get(key, (None, ((), ())))
-    if judged_by is not there:
+    judged_by, judged, found = known.orphans.get(key, (None, None, ((), ())))
+    if judged_by is not there or judged is not controls:
         # Not for each of thousands of tables beside thousands of such directories.
-        homeless = [one for one in controls if not any(_is_there(table, database, there) for table in one.tables)]
+        homeless = [control for control, tables in controls.items() if not any(_is_there(table, database, there) for table in tables)]
         locations = cluster.metastore.table_locations() if controls else {}
-        tops = {one.top for one in homeless}
-        others = (one for one in controls if one.top not in tops)
-        found = homeless, sorted(one for one in others if not _is_own(one.top, database, locations, there))
-        known.orphans[key] = there, found
+        others = controls.keys() - homeless
+        found = homeless, sorted(control for control in others if not _is_own(control, database, there, locations))
+        known.orphans[key] = there, controls, found
     return found
 
 
-def _find_far_orphans(cluster: Cluster, table: Table, believed: FrozenSet[str]) -> Sequence[Tuple[Stray, bool]]:
-    """The same in the directories of all databases on the table's server, for Hive moves no table to another one; each with whether others
-    lie at its home. The names that a database has now are not asked for: of a table that was renamed after the places of all were read,
-    the next command tells.
-    """
-    known, key = cluster.memory.of(Strays), (names.server_of(table.location), believed)
-    databases = _databases_at(cluster, key[0])
-    if key not in known.far:
-        _list_homes(cluster, [home for home in databases if (home, believed) not in known.controls], believed)
-    controls = {home: known.controls.get((home, believed)) or () for home in databases}
-    locations = cluster.metastore.table_locations() if any(controls.values()) else {}
-    if key not in known.far or known.far[key][0] is not locations:
-        found: List[Tuple[Stray, bool]] = []
-        for home, strays in controls.items():
-            others = (one for one in strays if not any(_is_own(one.top, database, locations) for database in databases[home]))
-            found += ((one, bool(one.tables)) for one in others)
-        known.far[key] = locations, found
-    return known.far[key][1]
-
-
-def _databases_at(cluster: Cluster, server: str) -> Mapping[str, Sequence[str]]:
-    """The databases by their directories on a server."""
-    found: Dict[str, List[str]] = {}
-    for database, home in cluster.metastore.database_locations().items():
-        if names.server_of(home) == server:
-            found.setdefault(home.rstrip("/"), []).append(database)
+def _controls_beside(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> Optional[Mapping[str, Sequence[str]]]:
+    """As _list_controls, some seconds old, or as old as it takes to list them."""
+    began_ms, known = cluster.clock.monotonic_ms(), cluster.memory.of(Strays)
+    until_ms, found = known.controls.get((beside, believed), (-math.inf, None))
+    if began_ms > until_ms:
+        found = _list_controls(cluster, beside, believed)
+        known.controls[beside, believed] = usable_until(cluster.clock, began_ms, MOST_AGE_MS), found
     return found
 
 
-def _list_homes(cluster: Cluster, homes: Sequence[str], believed: FrozenSet[str]) -> None:
-    """Look for control directories in these directories, in one call where they have not too many hidden ones together. What has too many
-    alone, or may not be looked at, is left out: else whoever owns a database would stop those of others.
-    """
-    seen, denied = ask_where_allowed(lambda some: cluster.files.look_hidden_directories(some, listings.MOST_BESIDE + 1), homes)
-    is_too_many = sum(len(one.entries) for one in seen.values()) > listings.MOST_BESIDE
-    if is_too_many and len(homes) > 1:
-        half = len(homes) // 2
-        _list_homes(cluster, homes[:half], believed)
-        _list_homes(cluster, homes[half:], believed)
-        return
-    left_out = [*denied, *((home, f"more than {listings.MOST_BESIDE} hidden directories") for home in seen if is_too_many)]
-    for home, why in left_out:
-        log.info("step=find-records failed directory=%r reason=%r", home, why)
-    for home, hidden in seen.items():
-        cluster.memory.of(Strays).controls[home, believed] = None if is_too_many else _list_controls(cluster, home, hidden, believed)
-
-
-def _list_controls(cluster: Cluster, beside: str, hidden: Snapshot, believed: FrozenSet[str]) -> Sequence[Stray]:
+def _list_controls(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> Optional[Mapping[str, Sequence[str]]]:
     """The control directories of these owners, each with the tables that lie at or below its home. Those of others, of which anybody may
     make a hundred thousand in each directory with a table of theirs, are not kept.
     """
+    hidden = cluster.files.look_hidden_directories([beside], listings.MOST_BESIDE + 1)[beside].entries
+    if len(hidden) > listings.MOST_BESIDE:
+        return None
     prefix = f"{names.CONTROL}-"
-    own = [entry for entry in hidden.entries if entry.name.startswith(prefix) and entry.owner in believed]
+    own = [entry for entry in hidden if entry.name.startswith(prefix) and entry.owner in believed]
     placed = _placed_tables(cluster) if own else []
     if any(_is_at(placed, above) for above in names.with_above(beside)):
-        return [Stray(entry.path, entry.file_id, (AROUND,)) for entry in own]
-    homes = ((entry, f"{beside}/{entry.name[len(prefix) :]}") for entry in own)
-    return [Stray(entry.path, entry.file_id, tuple(_at_or_below(placed, home))) for entry, home in homes]
+        return {entry.path: (AROUND,) for entry in own}
+    return {entry.path: tuple(_at_or_below(placed, f"{beside}/{entry.name[len(prefix) :]}")) for entry in own}
 
 
 def _placed_tables(cluster: Cluster) -> Placed:
@@ -330,46 +225,30 @@ def _is_there(table: str, database: str, there: FrozenSet[str]) -> bool:
     return of != database or name in there
 
 
-def _is_own(control: str, database: str, locations: Mapping[str, str], there: Optional[FrozenSet[str]] = None) -> bool:
+def _is_own(control: str, database: str, there: FrozenSet[str], locations: Mapping[str, str]) -> bool:
     """Whether the table lies at a control directory's home that Hive gives this place by its name: most do, and are not asked for more.
-    Where it has the name and the place of one that was renamed, its own commands tell (`identity.refuse_renamed`). `there`: the names that
-    the database has now, if they were asked for.
+    Where it has the name and the place of one that was renamed, its own commands tell (`identity.refuse_renamed`).
     """
     home = ControlPaths(control).home
     name = names.base(home)
-    return (there is None or name in there) and locations.get(f"{database}.{name}", "").rstrip("/") == home
+    return name in there and locations.get(f"{database}.{name}", "").rstrip("/") == home
 
 
 def _find_former_name(
-    cluster: Cluster,
-    table: Table,
-    stray: Stray,
-    trusted: FrozenSet[str],
-    is_taken: bool,
-    here: Snapshot,
-    forms: FrozenSet[bytes] = frozenset(),
-    is_enough: bool = False,
+    cluster: Cluster, table: Table, forms: FrozenSet[bytes], control: ControlPaths, trusted: FrozenSet[str], is_taken: bool
 ) -> str:
-    """The former name of this table, if the records of a control directory can be its own, by its creation time and its columns; else "".
-    Several tables may have been created in one second: one that is still there under its name is none of this one's former names, wherever
-    it lies by now. `is_taken`: only by runs that are unfinished.
-
-    Its columns must be those of one of the `forms`, but where its directory may be younger than these records. Unless that
-    `is_enough`, rows that readers miss may be there, too.
+    """The former name of this table, of these `forms`, if the records of a control directory can be its own, by its creation time and its
+    columns; else "". Several tables may have been created in one second: one that is still there under its name is none of this one's
+    former names, wherever it lies by now. `is_taken`: only by runs that are unfinished.
 
     Records are read once in a command: there may be thousands of such directories, or long logs, and thousands of tables beside them, all
     created in one second.
     """
-    is_younger = _may_be_younger(here, stray, table.location)
-    if not forms and not is_younger:
-        return ""
-    control, directory, read = ControlPaths(stray.top), (stray.top, trusted, is_taken), cluster.memory.of(Strays).tables
+    directory, read = (control.top, trusted, is_taken), cluster.memory.of(Strays).tables
     if directory not in read:
         read[directory] = _find_tables(cluster, table, control, trusted, is_taken)
     for name, known in read[directory].get(table.create_time, ()):
-        is_alike = known <= forms
-        is_possible = (is_alike or is_younger) and not is_another(cluster, table, name)
-        if is_possible and ((is_alike and is_enough) or _may_hide_rows(cluster, table, control)):
+        if known <= forms and not is_another(cluster, table, name):
             return name
     return ""
 
@@ -446,7 +325,7 @@ def _forms_of(table: Table) -> FrozenSet[bytes]:
 
 
 def _form_of_definition(table: Table) -> bytes:
-    """Of the kind and all columns, which a rename leaves as they are."""
+    """The same for two definitions that are alike (`identity.is_alike`)."""
     columns = ([[column.name, column.type] for column in some] for some in (table.columns, table.partition_columns))
     return _digest([table.kind, *columns])
 

@@ -157,8 +157,8 @@ class _Met:
 
     # Tables that were found in or around the directory of another one, by full name.
     strangers: Set[str] = field(default_factory=set)
-    # The owners of directories around tables, None of one that is missing.
-    owners: Dict[str, Optional[str]] = field(default_factory=dict)
+    # The owners of directories around tables.
+    owners: Dict[str, str] = field(default_factory=dict)
     # The newest `Metastore.database_locations`, and its index.
     homes: Optional[Tuple[Mapping[str, str], own_place.Homes]] = None
 
@@ -232,14 +232,14 @@ def _look_for_touching(cluster: Cluster, table: Table, control: ControlPaths, mo
 
 def _find_paths_around(cluster: Cluster, table: Table) -> Iterator[str]:
     """Tables of Spark in whose directory, by its path, this one lies. Only if that belongs to the table's owner: else anybody could keep
-    all tables from being worked on by the path of one.
+    all tables from being worked on by the path of one. One that is missing may be away for a moment: else there is nothing inside it.
     """
     owners = cluster.memory.of(_Met).owners
     for place, tables in cluster.metastore.paths_around(table.location).items():
-        if place not in owners:
-            found = cluster.files.stat(place)
-            owners[place] = found.owner if found else None
-        yield from (name for name, owner in tables if owner == owners[place] and name != table.full_name)
+        found = None if place in owners else cluster.files.stat(place)
+        if found:
+            owners[place] = found.owner
+        yield from (name for name, owner in tables if owner == owners.get(place, owner) and name != table.full_name)
 
 
 def _lies_in_runs(cluster: Cluster, full_name: str, control: ControlPaths) -> bool:

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Callable, Collection, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
@@ -46,6 +46,8 @@ class Looked:
     """
 
     directories: Dict[str, Set[ControlPaths]] = field(default_factory=dict)
+    # Of each of these, what a killed run of ours had begun to remove, which no database so far may end.
+    removed: Dict[str, List[FileInfo]] = field(default_factory=dict)
     unread: int = 0
 
 
@@ -64,7 +66,8 @@ def find_records(
     cluster: Cluster, database: str, home: str, tables: Sequence[Table], settings_for: Callable[[str], Settings], looked: Looked
 ) -> List[Orphan]:
     """Control directories that belong to no table, in the database's own directory and in those that its tables lie in; and those that a
-    killed run had begun to remove. No directory is looked through for two databases.
+    killed run had begun to remove. No directory is looked through for two databases, and none in a snapshot, which
+    has the past of all tables.
     """
     found, removed, listed = _look_through(cluster, home, tables, looked)
     at_home = _find_at_home(cluster, tables, {control.home for control in found})
@@ -76,7 +79,7 @@ def find_records(
     removed += _removed_inside(cluster, inside)
     there = [control for control in homeless if control.top in seen]
     # What a run of this user may have left, which `cleanup --orphans` finishes, comes before what others have called so.
-    ours = {cluster.user, *cluster.trusted_owners}
+    ours = {cluster.files.user_at(home), *cluster.trusted_owners}
     removed.sort(key=lambda entry: (entry.owner not in ours, entry.path))
     before = {entry.path: ControlPaths.of_removed(entry.path) for entry in removed}
     beside = {names.parent(one.home) for one in (*there, *before.values()) if one}
@@ -85,22 +88,28 @@ def find_records(
         (_explain_removed(path, database, one is None or names.parent(one.home) in worked_in) for path, one in before.items()),
         (_describe(cluster, control, database, tables, settings_for, names.parent(control.home) in worked_in) for control in there),
     )
-    told = _tell_bounded(leftovers, database, looked)
+    of_ours = [entry for entry in removed if entry.owner in ours]
+    told = _tell_bounded(leftovers, {entry.path for entry in of_ours}, database, looked)
     read = {orphan.place for orphan in told if not orphan.is_unread}
     looked.directories.update({directory: set() for directory in listed})
+    ended = {orphan.place for orphan in told if orphan.kind is OrphanKind.REMOVED and orphan.may_go}
+    for parent in {names.parent(entry.path) for entry in of_ours} & looked.directories.keys():
+        looked.removed[parent] = [entry for entry in of_ours if names.parent(entry.path) == parent and entry.path not in ended]
     for control in there:
         if control.top in read:
             looked.directories[names.parent(control.home)].add(control)
     return sorted(told, key=lambda orphan: orphan.kind is OrphanKind.REMOVED)
 
 
-def _tell_bounded(leftovers: Iterable[Orphan], database: str, looked: Looked) -> List[Orphan]:
-    """All that was read, and so many of the rest: whoever may write beside a table fills its directory with what looks like records."""
+def _tell_bounded(leftovers: Iterable[Orphan], ours: Container[str], database: str, looked: Looked) -> List[Orphan]:
+    """All that was read, or is `ours`, and so many of the rest: whoever may write beside a table fills its directory with what looks like
+    records.
+    """
     told: List[Orphan] = []
     first, left_out = "", 0
     most = min(looked.unread + MOST_UNREAD, MOST_UNREAD_OF_ALL)
     for orphan in leftovers:
-        if not orphan.is_unread:
+        if not orphan.is_unread or orphan.place in ours:
             told.append(orphan)
         elif looked.unread < most:
             looked.unread += 1
@@ -122,9 +131,10 @@ def _look_through(
     found: Set[ControlPaths] = set()
     removed: List[FileInfo] = []
     listed: Set[str] = set()
-    parents = {home, *_find_parents(cluster, tables)}
+    parents = {parent for parent in (home, *_find_parents(cluster, tables)) if not names.is_reserved(parent)}
     for parent in parents & looked.directories.keys():
         found.update(looked.directories[parent])
+        removed += looked.removed.get(parent, ())
     for parent, entries in _list_in_turn(cluster, home, parents - looked.directories.keys()):
         listed.add(parent)
         found.update(_controls_among(entry for entry in entries if entry.is_dir))

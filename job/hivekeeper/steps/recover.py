@@ -166,7 +166,7 @@ def settle_orphaned(grounds: Grounds, run: Run, plan: RunPlan) -> Found:
 
 def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
     """Whether the plan is about this table. Two tables can be created in one second, so under another name there must be more evidence:
-    a definition that is alike, and no unit whose live holds files of which the plan knows none.
+    the same definition, and no unit whose live holds files of which the plan knows none.
 
     A cleanup needs no such files: of live, its recovery changes only a file of which the log says that a run joined it.
     """

@@ -442,6 +442,11 @@ class FakeFiles:
     def _rename(self, source: str, target: str) -> None:
         """By ids only if both are in directories that are found so."""
         are_inside = all(path not in self._held and self._nearest(names.parent(path)) for path in (source, target))
+        for path in (source, target) if are_inside else ():
+            anchor = self._nearest(names.parent(path))
+            found = self.namespace.find(self._exact(anchor))
+            if found is not None and found.id != self._ids()[anchor]:
+                raise SourceMissing(f"{path}: another directory came to its place")
         self.namespace.rename(*(self._named(path) if are_inside else path for path in (source, target)))
 
     def _find(self, path: str) -> Optional[Node]:
@@ -454,7 +459,11 @@ class FakeFiles:
         return path if id else self._exact(path)
 
     def _place_of(self, id: int) -> str:
-        """Where the directory with this id is by now, "" if it is gone."""
+        """Where the directory with this id is by now, or was when it was deleted, if a snapshot has it; "" if it is gone."""
+        around, name = self.namespace.only_in_snapshots.get(id, (0, ""))
+        if around:
+            place = self._place_of(around)
+            return names.join(place, name) if place else ""
         return next((place for place, node in self.namespace.walk(ROOT) if node.id == id), "")
 
     def _directory(self, path: str, file_id: int) -> Optional[Node]:

@@ -73,6 +73,8 @@ class Namespace:
         # What an administrator has set on a directory, by its path, and the names of its snapshots.
         self.ties: Dict[str, Ties] = {}
         self.snapshots: Dict[str, List[str]] = {}
+        # Of what was deleted while a snapshot has it, by its id: that of the directory around it, and its name there.
+        self.only_in_snapshots: Dict[int, Tuple[int, str]] = {}
         # Files that our clients hold open: a lock, or None for a file being written.
         self.leases: Dict[Node, Any] = {}
         self._last_id = FIRST_ID
@@ -174,6 +176,12 @@ class Namespace:
         del parent.children[names.base(path)]
         self.touch(parent)
         return True
+
+    def delete_into_snapshot(self, path: str) -> None:
+        """Delete what a snapshot has: its ids lead to whatever is at its paths then (INode.getPathComponents)."""
+        for one, node in [(path, self.directory(path)), *self.walk(path)]:
+            self.only_in_snapshots[node.id] = (self.directory(names.parent(one)).id, names.base(one))
+        self.delete(path)
 
     def close(self, node: Node) -> None:
         node.is_open = False

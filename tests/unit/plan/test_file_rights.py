@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -329,3 +330,11 @@ def test_a_late_file_is_believed_only_if_all_who_may_write_to_the_backup_may_wri
 )
 def test_who_may_write_to_a_backup_and_to_live(backup, live, is_doubtful):
     assert may_be_of_others(Attributes(*backup, 0o644), Attributes(*live, 0o644), ("etl", "old_etl")) is is_doubtful
+
+
+def test_an_acl_of_default_entries_alone_closes_nobody_out():
+    """With those alone, the other entries only repeat the mode."""
+    backup = Attributes("fin", "data", 0o775, 0o664)
+    default = ("default:group::r-x", "default:mask::r-x", "default:other::r-x", "default:user::rwx", "default:user:bob:r-x")
+    live = replace(backup, acl=(*default, "group::rwx", "other::r-x", "user::rwx"))
+    assert not may_be_of_others(backup, live, {"hive"})

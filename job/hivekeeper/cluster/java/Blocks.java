@@ -84,8 +84,8 @@ public class Blocks {
     if (place.real == null) return false;
     place.requireIds();
     try {
-      place.fs.getFileStatus(new Path(Place.BY_ID + fileId));
-      return true;
+      // Of what was deleted, and is in a snapshot, the id leads to what is at its path.
+      return FileEntry.of(place.fs.getFileStatus(new Path(Place.BY_ID + fileId))).fileId == fileId;
     } catch (FileNotFoundException gone) {
       return false;
     } catch (IOException failed) {

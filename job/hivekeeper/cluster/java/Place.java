@@ -161,6 +161,24 @@ class Place {
         && one.group.equals(other.group);
   }
 
+  /** Of one below the ids: the rest, which begins with an id. */
+  String belowIds() {
+    return real.toUri().getPath().substring(BY_ID.length());
+  }
+
+  /**
+   * Whether something is in the very directory that a place below the ids names, as many levels below what has the id as the place is.
+   *
+   * HDFS finds what was deleted by the names that it had, as long as a snapshot has it (INode.getPathComponents): anything may be there by
+   * now. The way up from what exists is sure.
+   */
+  boolean isBelowId(long fileId) throws IOException {
+    String[] names = belowIds().split("/");
+    long above = fileId;
+    for (int level = 1; level < names.length && above != 0; level++) above = idAt(above + "/..");
+    return above == Long.parseLong(names[0]);
+  }
+
   /** The id of what is at a path below the ids, 0 if nothing is. Asked of the client, because a Path would resolve two dots itself. */
   long idAt(String below) throws IOException {
     try {

@@ -48,6 +48,38 @@ public class Renames {
   }
 
   /**
+   * The same between two directories that are found by their ids, one or both of which (`fromAny`, `toAny`) others may delete. While a
+   * snapshot has such a one, HDFS finds another one by its id, which may have come to its path just now: then nothing is moved, or it is
+   * taken back. Three requests more than a rename, two if only `toAny`.
+   */
+  public void renameBelowIds(String source, String target, boolean fromAny, boolean toAny) throws IOException {
+    Place from = Place.of(conf, source);
+    Place to = Place.of(conf, target);
+    long moved = from.idAt(from.belowIds());
+    if (moved == 0 || (fromAny && !from.isBelowId(moved))) throw new FileNotFoundException(source + ": no such file or directory");
+    rename(source, target);
+    boolean isMoved = toAny ? to.isBelowId(moved) : to.idAt(to.belowIds()) == moved;
+    if (!isMoved) takeBack(from, to, moved, fromAny);
+  }
+
+  /** Gives back what was moved into another directory, or out of one in the place of what has the id; fails unless others have deleted it. */
+  private void takeBack(Place from, Place to, long moved, boolean fromAny) throws IOException {
+    long around = from.idAt(moved + "/..");
+    // Not in the directory from which another one was taken: by the id of what is in a snapshot alone, it is at no path of the present.
+    boolean isStray = around != 0 && from.idAt(around + "/" + to.real.getName()) == moved;
+    if (!isStray && (fromAny ? to.idAt(to.belowIds()) : around) == 0) return;
+    Path strange = isStray ? new Path(Place.BY_ID + around, to.real.getName()) : to.real;
+    String what = to.path + ": another directory came to its place, or to that of " + from.path;
+    try {
+      if (!isStray && !fromAny) throw new FileNotFoundException("it was moved again");
+      rename(from.fs.makeQualified(strange).toString(), from.path.toString());
+    } catch (IOException failed) {
+      throw new IOException(what + ", and what was moved into or out of it cannot be taken back: " + failed.getMessage());
+    }
+    throw new FileNotFoundException(what);
+  }
+
+  /**
    * live → aside; then incoming → live, if aside has the id and time that live had when it was listed. Returns "null" if incoming
    * is in live's place now; else {path, entry} of aside, where the former live is.
    *
