@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import List, Sequence, Tuple
+from typing import List, Tuple
 
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
@@ -11,9 +11,9 @@ from hivekeeper.commands.open_table import hold_settled, settle_unfit
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table
 from hivekeeper.names import RunId, UnitNumber
-from hivekeeper.plan import listings, ownership
+from hivekeeper.plan import listings
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, portions
-from hivekeeper.ports import Cluster, Lock, NoPermission
+from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry
@@ -21,7 +21,7 @@ from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, RunPlan, is_recordable
 from hivekeeper.steps import backup_tables, identity, left_behind, run_directory, table_log
-from hivekeeper.steps.attributes import read_attributes
+from hivekeeper.steps.attributes import is_read_by_group
 from hivekeeper.steps.left_away import refuse_at_former_places
 from hivekeeper.steps.observe import observe_table
 from hivekeeper.steps.timing import Step, timed
@@ -69,7 +69,8 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     plan = RunPlan(name, BACKUP, table, units, backup_tables.name_table(cluster, table, settings, name), name)
 
     def group_reads(group: str) -> bool:
-        return all(_is_read_by_group(cluster, some, group) for some in portions(there))
+        parts = ({one.live: one.snapshot for one in some} for some in portions(there))
+        return all(is_read_by_group(cluster.files, part, group) for part in parts)
 
     lives = [one.unit for one in there]
     run = run_directory.open_run(cluster, table, observed.control, lock, name, BACKUP, settings, group_reads, units=lives)
@@ -81,14 +82,6 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     version = table_log.commit(run, entry, {"units": len(units), "files": files, "bytes": total})
     outcomes = tuple(UnitOutcome(one.unit.name, Outcome.RECORDED, one.sizes.files, one.sizes.total_bytes) for one in there)
     return TableOutcome(table.full_name, name, outcomes + refused, log_version=version, backup_table=plan.backup_table)
-
-
-def _is_read_by_group(cluster: Cluster, units: Sequence[UnitAnalysis], group: str) -> bool:
-    try:
-        found, refused = read_attributes(cluster.files, {judged.live: judged.snapshot for judged in units})
-    except NoPermission:
-        return False
-    return not refused and all(one.live in found and ownership.is_read_by_group(found[one.live], group) for one in units)
 
 
 def _choose(observed: ObservedTable) -> Tuple[List[UnitAnalysis], Tuple[UnitOutcome, ...]]:

@@ -24,6 +24,7 @@ from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import ROLLBACK, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import finish, identity, ownership, run_directory, table_lock
+from hivekeeper.steps.attributes import may_read_now
 from hivekeeper.steps.cut import find_blocks
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.observe import find_units, look_at, refused_if_too_many
@@ -185,7 +186,12 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
     plan = RunPlan(context.run, ROLLBACK, table, undoing.units, run_key=context.run_key)
     settings = context.settings_for(table.full_name)
     joins, lives = any(unit.join for unit in undoing.units), [planned.unit for planned in undoing.units]
-    run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK, settings, joins=joins, units=lives)
+
+    def group_reads(group: str) -> bool:
+        # What came since is recorded, too, and a unit may be closed since.
+        return may_read_now(cluster.files, list(dict.fromkeys(unit.live for unit in lives)), group, settings.max_files)
+
+    run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK, settings, group_reads, joins, lives)
     run.listed.planned.update(undoing.listed)
     with run_directory.told_if_taken(run):
         with timed(cluster, Step.RECORD):

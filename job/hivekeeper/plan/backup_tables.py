@@ -24,21 +24,32 @@ class Showing:
     """What one backup table shows.
 
     `places` are directories by partition name, "" for an unpartitioned table. The table of a `backup` record shows all other
-    partitions too, from live.
+    partitions too, from live. `is_of_former`: it is of another table that lay here, which had the name of this one.
     """
 
     places: Mapping[str, str]
     gone: FrozenSet[str]
     is_record: bool
+    is_of_former: bool = False
 
 
-def find_showings(history: History, control_top: str, location: str) -> Dict[str, Showing]:
+def find_of_former(history: History, own: str) -> FrozenSet[str]:
+    """The backup tables that were made for other tables than the one with this id."""
+    made: Dict[str, str] = {}
+    for run in history.runs:
+        made.setdefault(run.backup_table, run.table_id)
+    return frozenset(name for name, table_id in made.items() if name and table_id != own)
+
+
+def find_showings(history: History, control_top: str, location: str, own: str) -> Dict[str, Showing]:
     """What each backup table still needed has to show, by name: a record's table, or one whose backup is still in place.
 
-    `control_top` and `location` are those of the table. A record's table shows restored files in live and drops discarded
-    partitions; for an unpartitioned table there is no partition to drop.
+    `control_top`, `location` and `own` are those of the table, and its id. A record's table shows restored files in live and drops
+    discarded partitions; for an unpartitioned table there is no partition to drop. That of a former table's record is one like any other:
+    live is of another table by now.
     """
-    records = {run.backup_table for run in history.records}
+    of_former = find_of_former(history, own)
+    records = {run.backup_table for run in history.records} - of_former
     standing = {effect.key for effect in history.standing if effect.inside is None}
     needed = records.union(effect.backup_table for effect in history.standing if effect.inside is None) - {""}
     newest: Dict[str, Dict[str, Effect]] = {name: {} for name in sorted(needed)}
@@ -54,7 +65,7 @@ def find_showings(history: History, control_top: str, location: str) -> Dict[str
                 places[partition] = names.join(control_top, effect.place)
             elif name in records and (effect.place not in history.discarded or not partition):
                 places[partition] = absolute(effect.live, location)
-        found[name] = Showing(places, frozenset(effects) - frozenset(places), name in records)
+        found[name] = Showing(places, frozenset(effects) - frozenset(places), name in records, name in of_former)
     return found
 
 

@@ -13,7 +13,7 @@ from hivekeeper import names
 from hivekeeper.errors import Refused
 from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, Snapshot, StageUnit
 from hivekeeper.names import UnitNumber
-from hivekeeper.plan import file_rights
+from hivekeeper.plan import file_rights, ownership
 from hivekeeper.ports import Files, NoPermission, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import PlannedUnit
@@ -125,6 +125,27 @@ def read_attributes(files: Files, seen: Mapping[str, Snapshot]) -> Tuple[Dict[st
             else:
                 found[place] = shared
     return found, refused
+
+
+def is_read_by_group(files: Files, seen: Mapping[str, Snapshot], group: str) -> bool:
+    """Whether a group may read everything in directories, as they were seen before; not if that cannot be told of one."""
+    try:
+        found, refused = read_attributes(files, seen)
+    except NoPermission:
+        return False
+    return not refused and all(place in found and ownership.is_read_by_group(found[place], group) for place in seen)
+
+
+def may_read_now(files: Files, places: Sequence[str], group: str, most: int) -> bool:
+    """The same of directories as they are now; not if they have more than `most` entries, or one is away."""
+    try:
+        for start in range(0, len(places), UNITS_AT_ONCE):
+            some = look_at(files.look, places[start : start + UNITS_AT_ONCE], most)
+            if not all(one.exists for one in some.values()) or not is_read_by_group(files, some, group):
+                return False
+    except (NoPermission, TooManyEntries):
+        return False
+    return True
 
 
 def like(files: Files, file: FileInfo) -> Attributes:

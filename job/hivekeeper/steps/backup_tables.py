@@ -171,10 +171,11 @@ def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, histor
     """Correct every backup table of a table to match the log, and drop those that no longer show a backup.
 
     This repairs earlier omissions: a failed call, a run that was killed or taken over. If the table is gone, one that would have to show
-    live stays as it is. One of another owner, who may have been the table's, is shown nothing more, but it loses what is gone, and is
-    dropped with the rest: no file goes with it.
+    live stays as it is. One of a former table is pointed nowhere: what it must not show, such as live, is only dropped. One of another
+    owner, who may have been the table's, is shown nothing more, but it loses what is gone, and is dropped with the rest: no file goes
+    with it.
     """
-    showings = backup_tables.find_showings(history, control.top, table.location)
+    showings = backup_tables.find_showings(history, control.top, table.location, table_id(table))
     unused = backup_tables.find_unused(history, showings)
     present = _find_present(cluster, table, control, [*showings, *unused])
     for name in showings.keys() & present.keys():
@@ -183,7 +184,11 @@ def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, histor
         shows = _is_of_owner(cluster, table, present[name])
         _attempt(table, "correct", name, partial(_correct, cluster, table, control, name, present[name], showings[name], shows))
     for name in present.keys() & set(unused):
-        _attempt(table, "drop", name, partial(cluster.metastore.drop_backup_table, name, names.backup_marks(name, table.full_name)))
+        _attempt(table, "drop", name, partial(_drop, cluster, table, name))
+
+
+def _drop(cluster: Cluster, table: Table, name: str) -> None:
+    cluster.metastore.drop_backup_table(name, names.backup_marks(name, table.full_name))
 
 
 def find_left(cluster: Cluster, table: Table, history: History) -> Tuple[str, ...]:
@@ -224,6 +229,11 @@ def _correct(cluster: Cluster, table: Table, control: ControlPaths, name: str, b
         known = [partition for partition in partitions if partition.name in wanted.places]
         shown.update(zip((partition.name for partition in known), qualify_all(cluster.files, backup_table, known)))
     point, trim = backup_tables.compare(wanted, shown)
+    if wanted.is_of_former and point:
+        if not backup_table.partitioned:
+            _drop(cluster, table, name)
+            return
+        point, trim = {}, sorted({*point, *trim})
     blank = backup_tables.find_blank(wanted, shown, control.top)
     if blank:
         lives = find_lives(cluster, table)

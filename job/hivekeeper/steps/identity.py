@@ -7,10 +7,10 @@ same second and no table of that name and time is left. Paths in the records are
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Optional
+from typing import Container, Dict, Optional
 
 from hivekeeper import quoting
-from hivekeeper.errors import NeedsInvestigation
+from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import Cluster, renamed_meanwhile, require_readable
@@ -20,6 +20,7 @@ from hivekeeper.runlog.history import History, known_as
 from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import left_behind
 from hivekeeper.steps.census import Census
+from hivekeeper.steps.observe import find_lives
 
 
 @dataclass
@@ -58,36 +59,56 @@ def is_about(cluster: Cluster, table: Table, known: Table) -> bool:
 
 
 def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: RunPlan) -> None:
-    """Raise NeedsInvestigation if the unpartitioned table of an interrupted run, whose rows may be away, may be there under another name:
-    then this table was only put at the former place of that one, and the run is not its to end. The records of a partitioned one follow it.
+    """Raise NeedsInvestigation if the table of an interrupted run, whose rows may be away, may be there under another name: then this table
+    was only put at the former place of that one, and the run is not its to end. The records of a partitioned one follow it, but not where
+    its location was set elsewhere: then its partitions are where they were.
 
     Raises MetastoreUnavailable if it may have been renamed once more since the tables were read.
     """
     known, everywhere = plan.table, cluster.memory.of(_Everywhere)
-    if known.partitioned or not known.create_time:
+    if not known.create_time:
         return
     everywhere.census = everywhere.census or Census(cluster)
     gone = ""
     for one in everywhere.census.tables_twice():
         if one.create_time != known.create_time or one.full_name in (table.full_name, known.full_name):
             continue
+        if one.partitioned != known.partitioned:
+            continue
         # The census does not keep columns.
         found = cluster.metastore.tables(one.database, [one.name]).get(one.name)
         if found is None or found.create_time != known.create_time:
             gone = one.full_name
             continue
-        if not is_alike(found, known):
+        if not is_alike(found, known) or (known.partitioned and not _has_one_of(cluster, found, {unit.live for unit in plan.units})):
             continue
+        how = _set_back(table, one, control) if known.partitioned else _bring(cluster, one, control)
         raise NeedsInvestigation(
             f"{table.full_name}: its control directory holds the interrupted run {plan.run} of {known.full_name}, which may be "
             f"{one.full_name} now: that was created in the same second, with the same columns",
             code=Code.OTHER_TABLE,
             state=f"nothing was touched; rows that readers of {one.full_name} miss may be in {control.top} alone",
-            next=f"if it was renamed: {_bring(cluster, one, control)}; if not: see docs/runbook.md, the table changed meanwhile",
+            next=f"if it was renamed: {how}; if not: see docs/runbook.md, the table changed meanwhile",
         )
     if gone:
         everywhere.census = None
         raise renamed_meanwhile(gone)
+
+
+def _has_one_of(cluster: Cluster, one: Table, lives: Container[str]) -> bool:
+    """Whether a partition of a table is in one of these directories; it may be if they cannot be read."""
+    try:
+        return any(live in lives for live in find_lives(cluster, one).values())
+    except Refused:
+        return True
+
+
+def _set_back(table: Table, one: Table, control: ControlPaths) -> str:
+    """How to give a renamed table whose location was set elsewhere its records back."""
+    return (
+        f"set the location of {table.full_name} to another directory (do not drop it: that may delete files), set that of {one.full_name} "
+        f"back to {control.home}, then: hivekeeper recover --table {quoting.shell(one.full_name)}"
+    )
 
 
 def _bring(cluster: Cluster, one: Table, control: ControlPaths) -> str:

@@ -143,9 +143,20 @@ def find_rights(
     return guard, None if is_closed else found
 
 
-def is_log_closed(log_directory: Snapshot) -> bool:
-    """Whether an earlier run closed the log to the group."""
-    return log_directory.exists and ownership.is_closed(log_directory.mode)
+def find_log_group(control_directory: Snapshot, log: str) -> Optional[str]:
+    """The group that the log is open to, None if an earlier run closed it. A table that was given to another group since has been read by
+    the former one, perhaps in units that the new one may not read.
+    """
+    found = [entry.group for entry in control_directory.entries if entry.path == log and not ownership.is_closed(entry.mode)]
+    return found[0] if found else None
+
+
+def close_log(files: Files, control: ControlPaths) -> None:
+    """Close the log to the group, for good: a checkpoint repeats each entry, with the rights of the newest one."""
+    try:
+        files.guard({control.log: Guard(0o700)})
+    except NoPermission as error:
+        log.warning("step=close-log failed reason=%r", str(error))
 
 
 def open_up(files: Files, guard: Guard, control: ControlPaths, directories: Iterable[str]) -> Guard:

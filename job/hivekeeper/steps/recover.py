@@ -38,9 +38,10 @@ from hivekeeper.steps import (
     run_directory,
     swap,
 )
+from hivekeeper.steps.attributes import may_read_now
 from hivekeeper.steps.exchange import Exchange
 from hivekeeper.steps.grounds import Directories, Grounds
-from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
+from hivekeeper.steps.observe import find_above, find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
 from hivekeeper.steps.run_directory import Returned, Run
 from hivekeeper.steps.whereabouts import Whereabouts
 
@@ -71,9 +72,6 @@ def settle_runs(
     if unfinished:
         refuse_overlap(cluster, table, control, is_gone=settle is not None)
         unfinished = run_directory.fence(cluster, control, unfinished)
-    rights = ownership.CLOSED
-    if unfinished and not ownership.is_log_closed(cluster.files.look([control.log], 0)[control.log]):
-        rights = replace(rights, file_mode=OWNER_AND_GROUP)
     for directory in unfinished:
         paths = control.run(directory)
         plan = store.read_plan(cluster, table, paths)
@@ -84,16 +82,38 @@ def settle_runs(
         run_directory.require_name(table)
         whereabouts = Whereabouts(most_ms=math.inf) if every else Whereabouts()
         returned = Returned(is_unlimited=every)
-        run = Run(cluster, table, control, paths, lock, rights=rights, returned=returned, whereabouts=whereabouts)
+        run = Run(cluster, table, control, paths, lock, returned=returned, whereabouts=whereabouts)
         about, units = (settle or settle_run)(run, plan)
         yield plan.run, units
         if about is not None:
-            finish.record_run(about, _as_ended(plan), units, {}, by)
+            finish.record_run(_share_entry(about, table, plan), _as_ended(plan), units, {}, by)
     # While a run was unfinished, nobody has removed the directory of another one.
     history = finish.tidy_up(cluster, table, control, is_gone=settle is not None, every=every or is_interrupted)
     if settle is None:
         # Not before: until it is settled, the table's first run has no entry.
         left_behind.refuse_left_behind(cluster, table, cluster.trusted_owners, history)
+
+
+def _share_entry(run: Run, table: Table, plan: RunPlan) -> Run:
+    """Open the entry of a run that was settled to the table's group, if it may read the log, and the units of the run as they are now: one
+    may be closed since, and the entry tells of files that came to it. If it may not, the log is closed to it, too.
+    """
+    files, control = run.files, run.control
+    log_group = ownership.find_log_group(files.look([control.top])[control.top], control.log)
+    if log_group is None:
+        return run
+    units = plan.units if plan.operation in EXCHANGES else ()
+    lives = dict.fromkeys(unit.live for unit in units)
+
+    def group_reads(group: str) -> bool:
+        return group == log_group and may_read_now(files, list(lives), group, run.most_listed(units))
+
+    above = find_above(table, (planned.unit for planned in units))
+    rights, _ = ownership.find_rights(files, table, above, group_reads, run.cluster.trusted_owners)
+    if run.table is table and rights.file_mode == OWNER_AND_GROUP:
+        return replace(run, rights=replace(ownership.CLOSED, file_mode=OWNER_AND_GROUP))
+    ownership.close_log(files, control)
+    return run
 
 
 def _as_ended(plan: RunPlan) -> RunPlan:

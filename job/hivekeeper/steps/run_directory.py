@@ -271,11 +271,14 @@ def open_run(
         checkpoint_interval=settings.checkpoint_interval,
         log_retention_ms=settings.log_retention_ms,
     )
-    seen = cluster.files.look([control.log, control.runs])
-    logged = seen[control.log]
-    history = store.read_listed(cluster, logged, control.log)
+    seen = cluster.files.look([control.top, control.log, control.runs])
+    history = store.read_listed(cluster, seen[control.log], control.log)
     _require_new(run, history)
-    is_open = not ownership.is_log_closed(logged) and _is_log_of(table, history)
+    is_log_of, log_group = _is_log_of(table, history), ownership.find_log_group(seen[control.top], control.log)
+
+    def reads_records(group: str) -> bool:
+        return is_log_of and (not seen[control.log].exists or log_group == group) and group_reads(group)
+
     cluster.files.make_directory(control.log)
     cluster.files.make_directory(run.paths.top)
     states = [state for state in recover.STATES[operation] if joins or state not in recover.OF_JOINS.get(operation, ())]
@@ -284,7 +287,7 @@ def open_run(
     with told_if_taken(run):
         require_lock(run)
         if _close_others(run, history, seen[control.runs].entries):
-            run = _open_up(run, states, find_above(table, units), lambda group: is_open and group_reads(group), settings)
+            run = _open_up(run, states, find_above(table, units), reads_records, settings)
         else:
             ownership.open_up(run.files, run.rights, control, [control.top, control.runs])
     require_lock(run)
