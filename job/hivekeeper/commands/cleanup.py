@@ -19,7 +19,7 @@ from hivekeeper.commands.open_table import (
     refuse_where_it_was,
     require_own_place,
 )
-from hivekeeper.config.settings import Settings
+from hivekeeper.config.settings import TRASH, Settings
 from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table, Unit
@@ -27,9 +27,10 @@ from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import late_files, retention
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
-from hivekeeper.plan.retention import Verdict, Window
+from hivekeeper.plan.retention import SettingsFor, Verdict, Window
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
+from hivekeeper.report.command_text import time_text
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry, UnitResult, table_id
@@ -67,7 +68,7 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
     if context.dry_run:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
-        table, verdicts, _ = judge(cluster, table, control, history, settings, census)
+        table, verdicts, _ = judge(cluster, table, control, history, context.settings_for, census)
         backups = tuple(outcome_of(verdict, (), dry_run=True) for verdict in verdicts)
         return TableOutcome(table.full_name, backups=backups, window=_find_window(cluster, table, history, verdicts))
     with hold_settled(cluster, table, control, context.run, settings) as lock:
@@ -76,12 +77,14 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
         if answered is not None:
             return answered
         with timed(cluster, Step.PLAN):
-            table, verdicts, grounds = judge(cluster, table, control, history, settings, census, lock)
+            found, verdicts, grounds = judge(cluster, table, control, history, context.settings_for, census, lock)
+            gone = _find_gone(found, history, census) if table_id(found) == table_id(table) else None
+            table = found
         window = _find_window(cluster, table, history, verdicts)
-        if all(verdict.keep for verdict in verdicts):
+        if gone is None and all(verdict.keep for verdict in verdicts):
             backups = tuple(outcome_of(verdict, ()) for verdict in verdicts)
             return TableOutcome(table.full_name, backups=backups, window=window)
-        outcome = carry_out(context, table, control, history, verdicts, grounds, lock)
+        outcome = carry_out(context, table, control, history, verdicts, grounds, lock, gone)
     return replace(outcome, window=window)
 
 
@@ -95,7 +98,7 @@ def judge(
     table: Table,
     control: ControlPaths,
     history: History,
-    settings: Settings,
+    settings_for: SettingsFor,
     census: Optional[Census] = None,
     lock: Optional[Lock] = None,
 ) -> Tuple[Table, Tuple[Verdict, ...], Grounds]:
@@ -104,8 +107,9 @@ def judge(
 
     Raises Refused if another table has files here, or there is none any more; and Stopped.
     """
+    settings = settings_for(table.full_name)
     retention.refuse_contradiction(settings, table.full_name)
-    verdicts = _judge_by_rules(cluster, table, control, history, settings, census, lock)
+    verdicts = _judge_by_rules(cluster, table, control, history, settings_for, census, lock)
     grounds = _find_grounds(cluster, table, control, verdicts, census)
     if all(verdict.keep for verdict in verdicts):
         return table, verdicts, grounds
@@ -139,7 +143,7 @@ def _judge_by_rules(
     table: Table,
     control: ControlPaths,
     history: History,
-    settings: Settings,
+    settings_for: SettingsFor,
     census: Optional[Census],
     lock: Optional[Lock],
 ) -> Tuple[Verdict, ...]:
@@ -148,24 +152,24 @@ def _judge_by_rules(
     What goes may go by the NameNode's clock, too: a machine's may be days ahead, or behind. It can be asked with the `lock`.
     """
     now_ms = cluster.clock.now_ms()
-    verdicts = _judge_at(table, history, settings, census, [now_ms])
+    verdicts = _judge_at(table, history, settings_for, census, [now_ms])
     if all(verdict.keep for verdict in verdicts):
         return verdicts
     told_ms = [ask_before_run(cluster.files, control) + MOST_CLOCK_DIFFERENCE_MS] if lock else []
-    return _judge_at(table, history, settings, census, [now_ms, *told_ms], store.written_times(cluster, control))
+    return _judge_at(table, history, settings_for, census, [now_ms, *told_ms], store.written_times(cluster, control))
 
 
 def _judge_at(
     table: Table,
     history: History,
-    settings: Settings,
+    settings_for: SettingsFor,
     census: Optional[Census],
     times_ms: Sequence[int],
     written_ms: Mapping[int, int] = retention.NOT_ASKED,
 ) -> Tuple[Verdict, ...]:
     """The verdicts at these times, which are those of `retention.judge_backups`."""
-    verdicts = retention.judge_backups(history, settings, *times_ms, written_ms=written_ms)
-    return retention.keep_former(history, verdicts, _why_keep_former(table, history, settings, census, min(times_ms)))
+    verdicts = retention.judge_backups(history, settings_for, *times_ms, written_ms=written_ms)
+    return retention.keep_former(history, verdicts, _why_keep_former(table, history, settings_for, census, min(times_ms), written_ms))
 
 
 def _find_grounds(cluster: Cluster, table: Table, control: ControlPaths, verdicts: Iterable[Verdict], census: Optional[Census]) -> Grounds:
@@ -201,17 +205,44 @@ def _ask_grounds(
     return Directories(lives, census.inside(control.top, {table.full_name, *known}, table.database))
 
 
-def _why_keep_former(table: Table, history: History, settings: Settings, census: Optional[Census], now_ms: int) -> Mapping[str, Reason]:
+def _why_keep_former(
+    table: Table, history: History, settings_for: SettingsFor, census: Optional[Census], now_ms: int, written_ms: Mapping[int, int]
+) -> Mapping[str, Reason]:
     """By its id, why the backups of each other table that lay here stay: all without a `census`, else those that may still be needed."""
     kept = _why_former(table, history)
     if census is None:
         return kept
-    # Old files may be months old when somebody drops the table by mistake.
-    if kept and now_ms - table.create_time * 1000 < settings.min_age_ms:
-        since = f"{table.full_name}, which lies in its place, was created less than min_age ({write_duration(settings.min_age_ms)}) ago"
-        return {one: Reason(Code.TOO_YOUNG, since) for one in kept}
-    found = {one: census.why_perhaps_there([one]) for one in kept}
-    return {one: replace(kept[one], what=f"{kept[one].what}, and {why}", next=BY_HAND) for one, why in found.items() if why}
+    settings, since_ms = retention.find_settings(history, settings_for), retention.find_gone(history, written_ms)
+    found: Dict[str, Reason] = {}
+    for one, known in kept.items():
+        why, least = census.why_perhaps_there([one]), settings[one].min_age_ms
+        if why:
+            found[one] = replace(known, what=f"{known.what}, and {why}", next=BY_HAND)
+        elif now_ms - since_ms.get(one, now_ms) < least:
+            # Old files may be months old when somebody drops the table by mistake.
+            found[one] = _why_wait(known, since_ms.get(one), least)
+    return found
+
+
+def _why_wait(former: Reason, since_ms: Optional[int], least_ms: int) -> Reason:
+    until = f"may go once that is min_age ({write_duration(least_ms)}) ago"
+    if since_ms is not None:
+        until = f"may go from {time_text(since_ms + least_ms)} UTC (min_age {write_duration(least_ms)})"
+    since = "from now on" if since_ms is None else f"since {time_text(since_ms)} UTC"
+    return Reason(Code.TOO_YOUNG, f"{former.what}, which is known to be gone {since}, and {until}", "run the same command again then")
+
+
+def _find_gone(table: Table, history: History, census: Optional[Census]) -> Optional[Sequence[str]]:
+    """The ids of the former tables that are known to be gone, if the log does not have them so yet.
+
+    That a table may be there, because the metastore does not tell of one today, does not end a wait; one of the same second does.
+    """
+    former, known = retention.find_former(history, table_id(table)), retention.find_gone(history).keys()
+    if census is None or not former:
+        return None
+    back = {one for one in known & former if rules.is_of_second(one, census.tables_twice())}
+    gone = {one for one in former if not census.why_perhaps_there([one])}
+    return sorted(gone | (known & former) - back) if back or gone - known else None
 
 
 def _why_former(table: Table, history: History) -> Mapping[str, Reason]:
@@ -227,14 +258,20 @@ def carry_out(
     verdicts: Sequence[Verdict],
     grounds: Grounds,
     lock: Lock,
+    gone: Optional[Sequence[str]] = None,
 ) -> TableOutcome:
-    """Write the plan durably and log the intention first; then discard backup by backup."""
+    """Write the plan durably and log the intention first; then discard backup by backup.
+
+    `gone`: the ids of former tables that the log is to have as gone.
+    """
     cluster = context.cluster
     plan = plan_cleanup(context, table, history, verdicts, grounds.directories().lives)
     run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP, context.settings_for(table.full_name))
     places = tuple(unit.backup.place for unit in plan.units if unit.backup)
     begin = LogEntry(context.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
     parameters = parameters_of(context.settings_for(table.full_name), plan)
+    if gone is not None:
+        parameters[retention.GONE] = list(gone)
     with run_directory.told_if_taken(run):
         with timed(cluster, Step.RECORD):
             run_directory.write_plan(run, plan)
@@ -264,7 +301,9 @@ def plan_cleanup(context: Context, table: Table, history: History, verdicts: Ite
     for effect in sorted((effect for verdict in verdicts for effect in verdict.going), key=lambda effect: effect.key in holders):
         unit = _plan_unit(table, expected, effect, len(units) + 1)
         units.append(unit if lives.get(effect.partition) == unit.live else replace(unit, expected=()))
-    discard = context.settings_for(table.full_name).discard
+    settings = retention.find_settings(history, context.settings_for)
+    ways = {settings[effect.table_id].discard for verdict in verdicts for effect in verdict.going}
+    discard = TRASH if TRASH in ways else context.settings_for(table.full_name).discard
     records = _records_of(verdicts)
     return RunPlan(context.run, CLEANUP, table, tuple(units), discard=discard, records=records, run_key=context.run_key)
 

@@ -6,7 +6,7 @@ Whatever is not certainly the leftover of a dropped table is explained, and stay
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -204,6 +204,12 @@ class _Records:
     plans: Tuple[RunPlan, ...] = ()
     unplanned: Tuple[str, ...] = ()
 
+    @cached_property
+    def wait_ms(self) -> int:
+        """How old its mark must be: as the rules for each table say of which something is left."""
+        of_each, left = retention.find_settings(self.history, self.context.settings_for), retention.list_backups(self.history)
+        return max([self.settings.min_age_ms, *(of_each[backup.table_id].min_age_ms for backup in left)])
+
     @property
     def cluster(self) -> Cluster:
         return self.context.cluster
@@ -291,7 +297,7 @@ def _plan(records: _Records, orphan: Orphan) -> TableOutcome:
     now_ms = records.cluster.clock.now_ms()
     if known is None or known[0] != OrphanMark.of(records.history):
         return _outcome(_marked(records, orphan, now_ms, "a run would mark it now"))
-    if now_ms - known[1] < records.settings.min_age_ms:
+    if now_ms - known[1] < records.wait_ms:
         return _outcome(_marked(records, orphan, known[1], "it is marked"))
     verdicts = _judge(records, records.grounds())
     backups = tuple(cleanup.outcome_of(verdict, (), dry_run=True) for verdict in verdicts)
@@ -304,11 +310,11 @@ def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutc
     doubt = _doubt(records)
     if doubt:
         return _outcome(_stays(orphan, doubt.why)), None
-    times = finding.renew_mark(records.cluster, records.control, records.history, records.settings.min_age_ms)
+    times = finding.renew_mark(records.cluster, records.control, records.history, records.wait_ms)
     if times is None:
         return _outcome(replace(_stays(orphan, CLOCKS_DIFFER), next=SET_CLOCKS)), None
     since_ms, now_ms = times
-    if since_ms == now_ms or now_ms - since_ms < records.settings.min_age_ms:
+    if since_ms == now_ms or now_ms - since_ms < records.wait_ms:
         said = "it is marked from now on" if since_ms == now_ms else "it is marked"
         return _outcome(_marked(records, orphan, since_ms, said)), None
     outcome, verdicts = _discard(records, lock, now_ms)
@@ -342,7 +348,7 @@ def _discard(records: _Records, lock: Lock, told_ms: int) -> Tuple[TableOutcome,
 
 def _judge(records: _Records, grounds: Grounds, *told_ms: int) -> Tuple[Verdict, ...]:
     times_ms, written_ms = (records.cluster.clock.now_ms(), *told_ms), store.written_times(records.cluster, records.control)
-    verdicts = retention.judge_backups(records.history, records.settings, *times_ms, written_ms=written_ms)
+    verdicts = retention.judge_backups(records.history, records.context.settings_for, *times_ms, written_ms=written_ms)
     if all(verdict.keep for verdict in verdicts):
         return verdicts
     per_table.require_time(records.cluster, records.table)
@@ -356,7 +362,7 @@ def _stays(orphan: Orphan, why: str) -> Orphan:
 
 
 def _marked(records: _Records, orphan: Orphan, since_ms: int, said: str) -> Orphan:
-    least = records.settings.min_age_ms
+    least = records.wait_ms
     why = f"its table was dropped; {said}, and may go from {time_text(since_ms + least)} UTC (min_age {write_duration(least)})"
     return replace(orphan, state=OrphanState.MARKED, why=why, next="run the same command again then")
 

@@ -86,7 +86,7 @@ def _show_partitions(
     cluster, settings, name = context.cluster, context.settings_for(table.full_name), table.full_name
     retention.refuse_contradiction(settings, name)
     history = identity.know_history(cluster, table, history)
-    verdicts: Sequence[Verdict] = retention.judge_backups(history, settings, cluster.clock.now_ms())
+    verdicts: Sequence[Verdict] = retention.judge_backups(history, context.settings_for, cluster.clock.now_ms())
     former = {one: retention.why_former(one, name) for one in retention.find_former(history, table_id(table))}
     verdicts = retention.keep_former(history, verdicts, former)
     if control is not None and any(verdict.going for verdict in verdicts):

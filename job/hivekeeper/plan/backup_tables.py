@@ -104,10 +104,9 @@ def lies_in_run(place: str, control_top: str) -> bool:
     return is_inside(place, control_top) and run_of_place(place[len(control_top) + 1 :]) is not None
 
 
-def why_not_ours(found: Table, table: Table, control_top: str, users: Collection[str]) -> str:
-    """Why a table with the name of a backup table is not one that we have made, "" if it is: whoever may create tables can give one any
-    name and any property. Locations are qualified; `users` are those whose tables are trusted besides the owner of the table itself, which
-    a backup table inherits.
+def why_not_ours(found: Table, table: Table, control_top: str) -> str:
+    """Why a table with the name of a backup table is not as we make them, "" if it is: whoever may create tables can give one any name and
+    any property. Locations are qualified.
     """
     if found.unreadable:
         return found.unreadable
@@ -115,9 +114,15 @@ def why_not_ours(found: Table, table: Table, control_top: str, users: Collection
         return "it is not marked as one of this table"
     if not is_harmless(found):
         return "files may go with it when it is dropped"
-    if table.owner and found.owner and found.owner not in {table.owner, *users}:
-        return f"it belongs to {found.owner}"
     return "" if lies_like_ours(found, table, control_top) else f"it lies at {found.location}"
+
+
+def why_of_other(found: Table, table: Table, users: Collection[str]) -> str:
+    """Why a table that is as we make backup tables may be somebody else's, or that of a former owner of the table, who must be shown no
+    more; "" if it is not. `users` are those whose tables are trusted besides the owner of the table itself, which a backup table inherits.
+    """
+    is_of_other = table.owner and found.owner and found.owner not in {table.owner, *users}
+    return f"it belongs to {found.owner}" if is_of_other else ""
 
 
 def lies_like_ours(found: Table, table: Table, control_top: str) -> bool:

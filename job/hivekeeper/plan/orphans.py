@@ -193,6 +193,11 @@ def why_perhaps_there(ids: Collection[str], tables: Iterable[Table]) -> str:
     return f"the metastore does not say when {undated.full_name} was created: it may be that table" if undated else ""
 
 
+def is_of_second(id: str, tables: Iterable[Table]) -> bool:
+    """Whether one of them was created in the same second as this table."""
+    return _find_of_same_second([id], tables) is not None
+
+
 def _find_of_same_second(ids: Iterable[str], tables: Iterable[Table]) -> Optional[Table]:
     times = set(map(_created, ids))
     return next((table for table in tables if table.create_time in times), None)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import reduce
 from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
-from hivekeeper.config.settings import VERIFIED, Settings
+from hivekeeper.config.settings import TRASH, VERIFIED, Settings
 from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import UsageError
 from hivekeeper.names import ControlPaths, RunId
@@ -22,12 +23,17 @@ from hivekeeper.plan.rollback import read_all_stacks
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.history import Effect, History, LoggedRun, UnitKey
 from hivekeeper.runlog.manifests import key_of
-from hivekeeper.runlog.run_files import BACKUP, may_be_inside
+from hivekeeper.runlog.run_files import BACKUP, CLEANUP, may_be_inside
 
 # A directory that a table or partition shows, after what that is called in messages. Others may be called the same.
 NamedPlace = Tuple[str, str]
 
+# What is set for the table of this name.
+SettingsFor = Callable[[str], Settings]
+
 NOT_ASKED: Mapping[int, int] = {}
+# A parameter of cleanups: the ids of the former tables that were in no database then.
+GONE = "goneTables"
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class Backup:
     effects: Tuple[Effect, ...]
     pinned: bool
     backup_table: str = ""
+    table_id: str = ""
 
     def without_files(self) -> Backup:
         return replace(self, effects=tuple(effect.without_files() for effect in self.effects))
@@ -111,7 +118,7 @@ def list_backups(history: History) -> Tuple[Backup, ...]:
 
 def _backup(run: LoggedRun, effects: Tuple[Effect, ...], history: History) -> Backup:
     pinned = run.run in history.pinned
-    return Backup(run.run, run.version, run.operation, run.directory, run.timestamp_ms, effects, pinned, run.backup_table)
+    return Backup(run.run, run.version, run.operation, run.directory, run.timestamp_ms, effects, pinned, run.backup_table, run.table_id)
 
 
 @dataclass(frozen=True)
@@ -133,40 +140,85 @@ def refuse_contradiction(settings: Settings, table: str) -> None:
         )
 
 
-def judge_backups(history: History, settings: Settings, *times_ms: int, written_ms: Mapping[int, int] = NOT_ASKED) -> Tuple[Verdict, ...]:
+def find_settings(history: History, settings_for: SettingsFor) -> Mapping[str, Settings]:
+    """By its id, what is set for each table that the log is about. One that was renamed is known by its second, which another table may
+    have, too: of all names of that second, what keeps most counts.
+    """
+    named = {one: one.rpartition("@") for one in sorted({run.table_id for run in history.runs})}
+    # A table that is created each night has one name.
+    of_name = {name: settings_for(name) for name in sorted({name for name, _, _ in named.values()})}
+    of_second: Dict[str, List[Settings]] = {}
+    for name, _, created in named.values():
+        of_second.setdefault(created, []).append(of_name[name])
+    strictest = {created: reduce(_keep_by_both, settings) for created, settings in of_second.items()}
+    return {one: _keep_by_both(of_name[name], strictest[created]) for one, (name, _, created) in named.items()}
+
+
+def _keep_by_both(one: Settings, other: Settings) -> Settings:
+    """The first one's settings, but rules that keep what either keeps."""
+    return replace(
+        one,
+        min_age_ms=max(one.min_age_ms, other.min_age_ms),
+        keep_for_ms=_most(one.keep_for_ms, other.keep_for_ms),
+        keep_latest_runs=_most(one.keep_latest_runs, other.keep_latest_runs),
+        keep_latest_versions=_most(one.keep_latest_versions, other.keep_latest_versions),
+        cleanup_requires=VERIFIED if VERIFIED in (one.cleanup_requires, other.cleanup_requires) else one.cleanup_requires,
+        discard=TRASH if TRASH in (one.discard, other.discard) else one.discard,
+    )
+
+
+def _most(*given: Optional[int]) -> Optional[int]:
+    return max((one for one in given if one is not None), default=None)
+
+
+def judge_backups(
+    history: History, settings_for: SettingsFor, *times_ms: int, written_ms: Mapping[int, int] = NOT_ASKED
+) -> Tuple[Verdict, ...]:
     """One verdict for each backup of the log, oldest first. `times_ms`: what it is now, by one clock or several; what goes may go by each.
     `written_ms`: when entries were written, by the NameNode's clock: that of the machine of their runs may have been days behind.
 
-    The log may be about several tables. Each rule is applied to all of them: its last entry may be of a table that is gone, as a command
-    that was at work on it may have ended after those on the table that is there now.
+    The log may be about several tables. Each has its own rules, which are applied to its own runs: whoever has its place now decides
+    nothing about what it left.
     """
     backups = tuple(_dated(backup, written_ms) for backup in list_backups(history))
-    rules = _Rules(history, settings, times_ms)
+    rules = _Rules(history, settings_for, times_ms)
     why_stay = {effect.key: rules.why_stay(backup, effect) for backup in backups for effect in backup.effects}
     _keep_what_others_need(history, why_stay)
-    records = [backup.version for backup in reversed(backups) if backup.is_record]
+    records = _rank_by_table((backup.table_id, backup.version) for backup in backups if backup.is_record)
     return tuple(
-        _judge_record(backup, rules, records.index(backup.version)) if backup.is_record else _judge_units(backup, rules, why_stay)
+        _judge_record(backup, rules, records[backup.version]) if backup.is_record else _judge_units(backup, rules, why_stay)
         for backup in backups
     )
 
 
+def _rank_by_table(runs: Iterable[Tuple[str, int]]) -> Mapping[int, int]:
+    """By its version, how many newer ones of these there are of the same table."""
+    newer: Dict[str, int] = {}
+    ranks: Dict[int, int] = {}
+    for of_table, version in sorted(set(runs), key=lambda run: -run[1]):
+        ranks[version] = newer.get(of_table, 0)
+        newer[of_table] = ranks[version] + 1
+    return ranks
+
+
 def _dated(backup: Backup, written_ms: Mapping[int, int]) -> Backup:
-    """With the later of the two dates, unless they are as good as the same."""
-    told_ms = written_ms.get(backup.version, 0) - MOST_CLOCK_DIFFERENCE_MS
-    known_ms = backup.timestamp_ms
-    return replace(backup, timestamp_ms=told_ms) if known_ms is not None and known_ms < told_ms else backup
+    return replace(backup, timestamp_ms=_later(backup.timestamp_ms, backup.version, written_ms))
+
+
+def _later(known_ms: Optional[int], version: int, written_ms: Mapping[int, int]) -> Optional[int]:
+    """The later of the two dates of an entry, unless they are as good as the same; None if it has none that can be read."""
+    return known_ms if known_ms is None else max(known_ms, written_ms.get(version, 0) - MOST_CLOCK_DIFFERENCE_MS)
 
 
 def _judge_record(backup: Backup, rules: _Rules, rank: int) -> Verdict:
-    why = rules.why_stay_by_date(backup) or rules.why_stay_by_rank(rank, rank)
-    return Verdict(backup, why) if why else Verdict(backup, rules.why_go(), record_goes=True)
+    why = rules.why_stay_by_date(backup) or rules.why_stay_by_rank(backup, rank, rank)
+    return Verdict(backup, why) if why else Verdict(backup, rules.why_go(backup), record_goes=True)
 
 
 def _judge_units(backup: Backup, rules: _Rules, why_stay: Mapping[UnitKey, Optional[Reason]]) -> Verdict:
     judged = [(effect, why_stay[effect.key]) for effect in backup.effects]
     staying = tuple((effect, why) for effect, why in judged if why)
-    return _verdict(backup, tuple(effect for effect, why in judged if not why), staying, rules.why_go())
+    return _verdict(backup, tuple(effect for effect, why in judged if not why), staying, rules.why_go(backup))
 
 
 def _verdict(backup: Backup, going: Tuple[Effect, ...], staying: Tuple[Tuple[Effect, Reason], ...], why_go: Reason) -> Verdict:
@@ -190,12 +242,11 @@ class _Ranks:
 
 
 class _Rules:
-    """The rules of a table's settings, applied to its log."""
+    """The rules for each table that a log is about."""
 
-    def __init__(self, history: History, settings: Settings, times_ms: Sequence[int]) -> None:
-        self.settings, self.times_ms = settings, times_ms
-        runs = sorted({effect.version for effect in history.effects}, reverse=True)
-        self._rank_of_run = {version: rank for rank, version in enumerate(runs)}
+    def __init__(self, history: History, settings_for: SettingsFor, times_ms: Sequence[int]) -> None:
+        self._settings, self.times_ms = find_settings(history, settings_for), times_ms
+        self._rank_of_run = _rank_by_table((effect.table_id, effect.version) for effect in history.effects)
         self._rank_in_unit: Dict[UnitKey, int] = {}
         ranks: Dict[Tuple[str, str], _Ranks] = {}
         for effect in sorted(history.standing, key=lambda effect: (-effect.version, -effect.number)):
@@ -209,7 +260,7 @@ class _Rules:
             one.streak.partition
             for of_table in {effect.table_id for effect in history.standing}
             for now_ms in times_ms
-            for one in find_quarantined(history, of_table, settings, now_ms)
+            for one in find_quarantined(history, of_table, self._settings[of_table], now_ms)
         )
 
     def _rank_apart_from_rollbacks(self, history: History) -> None:
@@ -225,42 +276,45 @@ class _Rules:
         if effect.partition in self._quarantined:
             return Reason(Code.UNIT_IN_QUARANTINE, "the compaction of its unit keeps failing: the unit is in quarantine")
         rank = self._rank_in_unit[effect.key]
-        if rank == 0 and self.settings.cleanup_requires == VERIFIED and effect.key not in self._verified:
+        if rank == 0 and self._settings[backup.table_id].cleanup_requires == VERIFIED and effect.key not in self._verified:
             return Reason(
                 Code.NOT_VERIFIED, "it is the newest of its unit, which was never verified since", "hivekeeper verify compares it"
             )
-        return self.why_stay_by_date(backup) or self.why_stay_by_rank(self._rank_of_run[effect.version], rank)
+        return self.why_stay_by_date(backup) or self.why_stay_by_rank(backup, self._rank_of_run[effect.version], rank)
 
     def why_stay_by_date(self, backup: Backup) -> Optional[Reason]:
         if backup.pinned:
             return Reason(Code.PINNED, "it is pinned")
         if backup.timestamp_ms is None:
             return Reason(Code.DATE_UNKNOWN, "its date cannot be read")
-        age_ms, keep_for_ms = min(self.times_ms) - backup.timestamp_ms, self.settings.keep_for_ms
+        settings = self._settings[backup.table_id]
+        age_ms, keep_for_ms = min(self.times_ms) - backup.timestamp_ms, settings.keep_for_ms
         if age_ms < 0:
             return Reason(Code.DATE_IN_FUTURE, "its date lies in the future")
-        if age_ms < self.settings.min_age_ms:
-            return Reason(Code.TOO_YOUNG, f"it is younger than min_age ({write_duration(self.settings.min_age_ms)})")
+        if age_ms < settings.min_age_ms:
+            return Reason(Code.TOO_YOUNG, f"it is younger than min_age ({write_duration(settings.min_age_ms)})")
         if keep_for_ms is not None and age_ms < keep_for_ms:
             return Reason(Code.TOO_YOUNG, f"it is younger than {write_duration(keep_for_ms)}")
         return None
 
-    def why_stay_by_rank(self, rank_of_run: int, rank_in_unit: int) -> Optional[Reason]:
+    def why_stay_by_rank(self, backup: Backup, rank_of_run: int, rank_in_unit: int) -> Optional[Reason]:
         """Looking back N runs takes the old files of N+1: those of the oldest are what was live when the window begins."""
-        runs, versions = self.settings.keep_latest_runs, self.settings.keep_latest_versions
+        settings = self._settings[backup.table_id]
+        runs, versions = settings.keep_latest_runs, settings.keep_latest_versions
         if runs is not None and rank_of_run <= runs:
             return Reason(Code.IN_WINDOW, f"its run is one of the last {runs + 1}, which a look back over {runs} runs takes")
         if versions is not None and rank_in_unit < versions:
             return Reason(Code.AMONG_NEWEST, f"it is {_newest(versions)} of its unit")
         return None
 
-    def why_go(self) -> Reason:
-        age_ms = max(self.settings.min_age_ms, self.settings.keep_for_ms or 0)
+    def why_go(self, backup: Backup) -> Reason:
+        settings = self._settings[backup.table_id]
+        age_ms = max(settings.min_age_ms, settings.keep_for_ms or 0)
         rules = [f"it is older than {write_duration(age_ms)}"] if age_ms else []
-        if self.settings.keep_latest_runs is not None:
-            rules.append(f"it is not of the last {self.settings.keep_latest_runs + 1} runs")
-        if self.settings.keep_latest_versions is not None:
-            rules.append(f"it is not {_newest(self.settings.keep_latest_versions)} of its unit")
+        if settings.keep_latest_runs is not None:
+            rules.append(f"it is not of the last {settings.keep_latest_runs + 1} runs")
+        if settings.keep_latest_versions is not None:
+            rules.append(f"it is not {_newest(settings.keep_latest_versions)} of its unit")
         return Reason(Code.NOT_KEPT, " and ".join(rules) or "no rule keeps it")
 
 
@@ -345,6 +399,21 @@ def find_former(history: History, own: str) -> FrozenSet[str]:
     """The ids of the other tables of which old files or records are left; `own` is the id of the table that is there now."""
     left = {effect.table_id for effect in history.standing} | {run.table_id for run in history.records}
     return frozenset(left - {own})
+
+
+def find_gone(history: History, written_ms: Mapping[int, int] = NOT_ASKED) -> Mapping[str, int]:
+    """By its id, since when each former table is known to be gone: each list that a cleanup has noted takes the place of the one before.
+    Who has dropped one by mistake may do so long after another one has its place.
+    """
+    since: Dict[str, int] = {}
+    for run in history.runs:
+        # It was there once more.
+        since.pop(run.table_id, None)
+        noted = run.parameters.get(GONE) if run.operation == CLEANUP else None
+        noted_ms = _later(run.timestamp_ms, run.version, written_ms)
+        if isinstance(noted, list) and noted_ms is not None:
+            since = {one: since.get(one, noted_ms) for one in noted if isinstance(one, str)}
+    return since
 
 
 def why_former(table_id: str, table: str) -> Reason:

@@ -10,7 +10,7 @@ import logging
 import secrets
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Container, Counter, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Counter, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
@@ -126,18 +126,29 @@ def _find_ours(cluster: Cluster, table: Table, control: ControlPaths, name: str)
     """
     database, _, base = name.partition(".")
     found = require_readable(cluster.metastore.tables(database, [base]).get(base))
-    return found if found is not None and _is_ours(cluster, table, control, found) else None
+    if found is None or not _is_like_ours(cluster, table, control, found) or not _is_of_owner(cluster, table, found):
+        return None
+    return found
 
 
-def _is_ours(cluster: Cluster, table: Table, control: ControlPaths, found: Table) -> bool:
-    users = {cluster.user, *cluster.trusted_owners}
+def _is_of_owner(cluster: Cluster, table: Table, found: Table) -> bool:
+    why = backup_tables.why_of_other(found, table, {cluster.user, *cluster.trusted_owners})
+    return _told_as_left(table, found, why)
+
+
+def _is_like_ours(cluster: Cluster, table: Table, control: ControlPaths, found: Table) -> bool:
     is_spelled_like_ours = not found.location or is_inside(found.location, control.top)
     try:
         place = found.location if is_spelled_like_ours else cluster.files.qualify(found.location)
-        why = backup_tables.why_not_ours(replace(found, location=place), table, control.top, users)
+        why = backup_tables.why_not_ours(replace(found, location=place), table, control.top)
     except FilesError as error:
         # No location that we have given one.
         why = str(error)
+    return _told_as_left(table, found, why)
+
+
+def _told_as_left(table: Table, found: Table, why: str) -> bool:
+    """Whether nothing is against it."""
     if why:
         log.warning("table=%s step=find-backup-table left backup_table=%s reason=%r", table.log_field, found.log_field, why)
     return not why
@@ -160,16 +171,18 @@ def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, histor
     """Correct every backup table of a table to match the log, and drop those that no longer show a backup.
 
     This repairs earlier omissions: a failed call, a run that was killed or taken over. If the table is gone, one that would have to show
-    live stays as it is. One of a former table is pointed nowhere: what it must not show, such as live, is only dropped.
+    live stays as it is. One of a former table is pointed nowhere: what it must not show, such as live, is only dropped. One of another
+    owner, who may have been the table's, is shown nothing more, but it loses what is gone, and is dropped with the rest: no file goes
+    with it.
     """
     showings = backup_tables.find_showings(history, control.top, table.location, table_id(table))
     unused = backup_tables.find_unused(history, showings)
-    of_former = backup_tables.find_of_former(history, table_id(table))
-    present = _find_present(cluster, table, control, [*showings, *unused], of_former)
+    present = _find_present(cluster, table, control, [*showings, *unused])
     for name in showings.keys() & present.keys():
         if is_gone and not all(is_inside(place, control.top) for place in showings[name].places.values()):
             continue
-        _attempt(table, "correct", name, partial(_correct, cluster, table, control, name, present[name], showings[name]))
+        shows = _is_of_owner(cluster, table, present[name])
+        _attempt(table, "correct", name, partial(_correct, cluster, table, control, name, present[name], showings[name], shows))
     for name in present.keys() & set(unused):
         _attempt(table, "drop", name, partial(_drop, cluster, table, name))
 
@@ -189,12 +202,8 @@ def find_left(cluster: Cluster, table: Table, history: History) -> Tuple[str, ..
     return tuple(sorted(name for name, one in found.items() if one.backup_of == table.full_name))
 
 
-def _find_present(
-    cluster: Cluster, table: Table, control: ControlPaths, full_names: Iterable[str], of_former: Container[str]
-) -> Dict[str, Table]:
-    """Those that exist and are ours; a former table may have had another owner. A database for which the metastore does not answer is
-    skipped: the next run tries again.
-    """
+def _find_present(cluster: Cluster, table: Table, control: ControlPaths, full_names: Iterable[str]) -> Dict[str, Table]:
+    """Those that exist and are as we make them. A database for which the metastore does not answer is skipped: the next run tries again."""
     by_database: Dict[str, List[str]] = {}
     for name in full_names:
         database, _, base = name.partition(".")
@@ -202,15 +211,15 @@ def _find_present(
     found: Dict[str, Table] = {}
     for database, bases in by_database.items():
         _attempt(table, "find", database, partial(_find_in, cluster, database, bases, found))
-    unowned = replace(table, owner="")
-    return {name: one for name, one in found.items() if _is_ours(cluster, unowned if name in of_former else table, control, one)}
+    return {name: one for name, one in found.items() if _is_like_ours(cluster, table, control, one)}
 
 
 def _find_in(cluster: Cluster, database: str, bases: Sequence[str], found: Dict[str, Table]) -> None:
     found.update({one.full_name: one for one in cluster.metastore.tables(database, bases).values()})
 
 
-def _correct(cluster: Cluster, table: Table, control: ControlPaths, name: str, backup_table: Table, wanted: Showing) -> None:
+def _correct(cluster: Cluster, table: Table, control: ControlPaths, name: str, backup_table: Table, wanted: Showing, shows: bool) -> None:
+    """`shows`: whether it may be pointed elsewhere."""
     metastore, marks = cluster.metastore, names.backup_marks(name, table.full_name)
     shown = {"": cluster.files.qualify(backup_table.location)}
     if backup_table.partitioned:
@@ -229,7 +238,7 @@ def _correct(cluster: Cluster, table: Table, control: ControlPaths, name: str, b
     if blank:
         lives = find_lives(cluster, table)
         point.update({unit: lives[unit] for unit in blank if unit in lives and is_recordable(lives[unit], table.location)})
-    if point:
+    if point and shows:
         metastore.point_backup_table(name, marks, point)
     if trim:
         _trim(cluster, table, name, trim)

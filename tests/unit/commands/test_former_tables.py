@@ -66,6 +66,9 @@ def test_they_go_when_an_operator_asks_for_those_of_former_tables(desk, taker):
     theirs = take_place(desk, taker)
     refused = theirs.forget()
     assert (refused.code, "cleanup --former-tables" in refused.tables[0].problem.next) == (Exit.REFUSED, True)
+    before = old_files(theirs)
+    assert reasons(theirs.cleanup(Settings(), former=True)) == {Code.TOO_YOUNG}
+    assert before and old_files(theirs) == before
     wait(theirs, 8)
     assert theirs.cleanup(Settings(), former=True).code is Exit.DONE
     assert (old_files(theirs), theirs.log().standing) == ([], ())

@@ -62,7 +62,7 @@ def judge(history, most):
         left[0] -= len(effects) if fits else 0
         return fits
 
-    return retention.keep_beyond(history, retention.judge_backups(history, Settings(min_age_ms=0), NOW_MS), takes)
+    return retention.keep_beyond(history, retention.judge_backups(history, lambda _: Settings(min_age_ms=0), NOW_MS), takes)
 
 
 def going(verdicts):
@@ -91,7 +91,7 @@ def test_cleanups_take_all_in_the_end_the_oldest_of_a_unit_first_and_what_stays_
 @given(RUNS)
 def test_where_there_is_room_nothing_changes(runs):
     history = a_history(runs)
-    verdicts = retention.judge_backups(history, Settings(min_age_ms=0), NOW_MS)
+    verdicts = retention.judge_backups(history, lambda _: Settings(min_age_ms=0), NOW_MS)
     assert judge(history, 10**6) == verdicts
 
 
@@ -139,7 +139,7 @@ def test_partitions_whose_joined_files_were_moved_to_the_next_one_each_are_not_g
     there = dict(zip(partitions, partitions[moved:]))
     second = replace(second, effects=tuple(replace(one, partition=there[one.partition]) for one in second.effects))
     history = History((first, second))
-    verdicts = retention.judge_backups(history, Settings(min_age_ms=0), NOW_MS)
+    verdicts = retention.judge_backups(history, lambda _: Settings(min_age_ms=0), NOW_MS)
     monkeypatch.setattr(Counted, "lookups", 0)
     found = retention.keep_beyond(history, verdicts, lambda _effects: True)
     assert sum(len(verdict.going) for verdict in found) == 2000

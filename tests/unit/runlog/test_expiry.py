@@ -63,7 +63,7 @@ def essence(history, now_ms):
         "next": history.next_version,
         "table": history.table_id,
         "live": {name: effect.after for name, effect in newest.items() if effect.key not in {each.undoes for each in history.effects}},
-        "verdicts": retention.judge_backups(history, Settings(min_age_ms=DAY_MS, keep_latest_versions=2), now_ms),
+        "verdicts": retention.judge_backups(history, lambda _: Settings(min_age_ms=DAY_MS, keep_latest_versions=2), now_ms),
         "undo": {name: [one.key for one in stack.done if one.key in standing] for name, stack in stacks.items()},
         "tops": {name: [each[-1].key if each else None for each in (stack.done, stack.undone)] for name, stack in stacks.items()},
         "verified": history.verified & standing,

@@ -129,7 +129,6 @@ FORGERIES = {
     "managed": lambda table: replace(table, kind="MANAGED_TABLE"),
     "purged": lambda table: replace(table, parameters={**table.parameters, "external.table.purge": "true"}),
     "translated": lambda table: replace(table, parameters={**table.parameters, "TRANSLATED_TO_EXTERNAL": "TRUE"}),
-    "owned by another": lambda table: replace(table, owner="mallory"),
     "elsewhere": lambda table: replace(table, location=BAIT),
     "unmarked": lambda table: replace(table, parameters={**table.parameters, names.BACKUP_OF: "sales.other"}),
 }
