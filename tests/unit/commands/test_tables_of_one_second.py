@@ -52,7 +52,7 @@ def run(statement):
     deque(statement, maxlen=0)
 
 
-# ---- 1: a tenant's database at a place that HDFS cannot look at
+# ---- a tenant's database at a place that HDFS cannot look at
 
 
 def test_a_database_at_a_place_that_fails_when_it_is_looked_at_stops_nobody_else(monkeypatch):
@@ -100,7 +100,7 @@ def test_the_root_is_not_asked_for_without_its_slash(home):
     assert "hdfs://nn" not in listed
 
 
-# ---- 2: one reading hides what the other tells
+# ---- one reading hides what the other tells
 
 
 def test_a_renamed_table_is_found_though_another_one_had_its_name_in_the_reading_before():
@@ -163,7 +163,7 @@ def test_a_table_that_took_another_name_between_two_readings_of_one_command_is_f
     assert codes["sales.events"] is Code.OTHER_TABLE
 
 
-# ---- 3: external tables without a directory
+# ---- external tables without a directory
 
 
 def an_external_one_to_come(world, **more):
@@ -200,7 +200,7 @@ def test_an_external_table_without_a_directory_in_one_that_may_not_be_listed_is_
     assert (result.code, result.tables[0].problem) == (Exit.DONE, None)
 
 
-# ---- 4: another tenant's table of the second
+# ---- another tenant's table of the second
 
 
 def test_the_advice_does_not_give_the_rows_of_a_dropped_or_renamed_table_to_a_tenants_table_of_its_second():
@@ -247,7 +247,7 @@ def test_the_command_of_the_advice_is_about_the_table_that_is_most_like_the_rena
     assert "--table sales.renamed" in desk.recover().tables[0].problem.next
 
 
-# ---- 5: tables of a script, created in one second
+# ---- tables of a script, created in one second
 
 
 def test_what_was_misplaced_once_and_is_settled_does_not_stop_others_of_its_second_after_a_drop():
