@@ -148,6 +148,19 @@ def may_read_now(files: Files, places: Sequence[str], group: str, most: int) -> 
     return True
 
 
+def may_list_now(files: Files, places: Sequence[str], group: str) -> bool:
+    """The same of the directories and a file in each, which are not listed for that."""
+    try:
+        for start in range(0, len(places), UNITS_AT_ONCE):
+            some = places[start : start + UNITS_AT_ONCE]
+            found = files.attributes(some)
+            if not all(place in found and ownership.is_read_by_group(found[place], group) for place in some):
+                return False
+    except NoPermission:
+        return False
+    return True
+
+
 def like(files: Files, file: FileInfo) -> Attributes:
     """The attributes of a file's directory, with that file's own rights for what lies in it. Raises SourceMissing if it is gone.
 

@@ -38,7 +38,7 @@ from hivekeeper.steps import (
     run_directory,
     swap,
 )
-from hivekeeper.steps.attributes import may_read_now
+from hivekeeper.steps.attributes import may_list_now
 from hivekeeper.steps.exchange import Exchange
 from hivekeeper.steps.grounds import Directories, Grounds
 from hivekeeper.steps.observe import find_above, find_existing, find_lives, find_overlap, look_at, qualify_all, refused_if_too_many
@@ -95,8 +95,9 @@ def settle_runs(
 
 
 def _share_entry(run: Run, table: Table, plan: RunPlan) -> Run:
-    """Open the entry of a run that was settled to the table's group, if it may read the log, and the units of the run as they are now: one
-    may be closed since, and the entry tells of files that came to it. If it may not, the log is closed to it, too.
+    """Open the entry of a run that was settled to the table's group, if it may read the log, and the directories of the run's units as they
+    are now: one may be closed since, and the entry tells of files that came to it. If it may not, the log is closed to it, too. Live is
+    not listed any more: whatever is found there must still be told.
     """
     files, control = run.files, run.control
     log_group = ownership.find_log_group(files.look([control.top])[control.top], control.log)
@@ -106,7 +107,7 @@ def _share_entry(run: Run, table: Table, plan: RunPlan) -> Run:
     lives = dict.fromkeys(unit.live for unit in units)
 
     def group_reads(group: str) -> bool:
-        return group == log_group and may_read_now(files, list(lives), group, run.most_listed(units))
+        return group == log_group and may_list_now(files, list(lives), group)
 
     above = find_above(table, (planned.unit for planned in units))
     rights, _ = ownership.find_rights(files, table, above, group_reads, run.cluster.trusted_owners)
