@@ -32,7 +32,7 @@ from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.command_text import time_text
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
-from hivekeeper.runlog import store
+from hivekeeper.runlog import store, strict
 from hivekeeper.runlog.entries import LogEntry, UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History, UnitKey
 from hivekeeper.runlog.outcomes import Outcome
@@ -235,14 +235,18 @@ def _why_wait(former: Reason, since_ms: Optional[int], least_ms: int) -> Reason:
 def _find_gone(table: Table, history: History, census: Optional[Census]) -> Optional[Sequence[str]]:
     """The ids of the former tables that are known to be gone, if the log does not have them so yet.
 
-    That a table may be there, because the metastore does not tell of one today, does not end a wait; one of the same second does.
+    That a table may be there, because the metastore does not tell of one today, does not end a wait; one of the same second does, or that
+    it is this one again. No more are noted than can be read, first those that wait already; the others wait until these have gone.
     """
-    former, known = retention.find_former(history, table_id(table)), retention.find_gone(history).keys()
-    if census is None or not former:
+    own = table_id(table)
+    former, known = retention.find_former(history, own), retention.find_gone(history).keys()
+    if census is None:
         return None
-    back = {one for one in known & former if rules.is_of_second(one, census.tables_twice())}
-    gone = {one for one in former if not census.why_perhaps_there([one])}
-    return sorted(gone | (known & former) - back) if back or gone - known else None
+    back = {one for one in known if one == own or rules.is_of_second(one, census.tables_twice())}
+    waiting = (known & former) - back
+    gone = {one for one in former - waiting if not census.why_perhaps_there([one])}
+    new = sorted(gone)[: max(0, strict.MOST_WORD - len(waiting))]
+    return sorted({*waiting, *new}) if back or new else None
 
 
 def _why_former(table: Table, history: History) -> Mapping[str, Reason]:

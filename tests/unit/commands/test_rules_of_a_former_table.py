@@ -12,6 +12,7 @@ from hivekeeper.commands import cleanup
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
+from hivekeeper.runlog import strict
 from support.contexts import a_context
 from support.desk import Desk
 from support.hive_statements import Hive
@@ -246,3 +247,43 @@ def test_runs_of_the_table_that_is_there_now_do_not_count_as_runs_of_the_former_
     wait(old, 30)
     result = clean_former(old, lambda _: Settings(keep_latest_runs=1))
     assert before and set(before) <= set(old_files(old)), why(result)
+
+
+def test_a_table_that_is_in_its_place_again_ends_the_wait(old):
+    """(no attacker needed) It is dropped by mistake, and its job makes a new one, which nobody compacts; the nightly cleanup notes that.
+    The metastore is restored from a backup: it is there again, for two months, and each cleanup looks at it. Then it is dropped again.
+    """
+    world, known = old.world, old.world.table("sales.events")
+    parts = dict(world.partitions("sales.events")) if known.partitioned else {}
+    wait(old, 30)
+    world.catalog.drop_table("sales.events")
+    world.catalog.add_table(replace(known, create_time=world.clock.now_ms() // 1000), [])
+    assert why(clean_former(old, lambda _: Settings())) == {Code.TOO_YOUNG}
+    world.catalog.drop_table("sales.events")
+    world.catalog.add_table(known, list(parts.values()))
+    for _ in range(4):
+        wait(old, 14)
+        assert why(clean_former(old, lambda _: Settings(min_age_ms=90 * DAY_MS))) == {Code.TOO_YOUNG}
+    world.catalog.drop_table("sales.events")
+    world.catalog.add_table(replace(known, create_time=world.clock.now_ms() // 1000), [])
+    before = old_files(old)
+    result = clean_former(old, lambda _: Settings())
+    assert before and old_files(old) == before, why(result)
+
+
+def test_a_log_with_many_former_tables_can_still_be_read(monkeypatch):
+    """An hourly job drops and creates its table, and `keep_latest_runs` keeps the last of each for ever. What a cleanup notes of them is
+    more than a reader takes (4096 items; here 20): from then on no command can read the log.
+    """
+    old = build("flat")
+    world, known = old.world, old.world.table("sales.events")
+    world.catalog.homes.pop("sales", None)
+    monkeypatch.setattr(strict, "MOST_WORD", 20)
+    for hour in range(24):
+        world.catalog.drop_table("sales.events")
+        world.catalog.add_table(replace(known, create_time=world.clock.now_ms() // 1000), [])
+        result = clean_former(old, lambda _: Settings(keep_latest_runs=1))
+        assert result.code is Exit.DONE, (hour, result.tables[0].problem)
+        old.append("", *(f"{hour}-{nth}" for nth in range(3)))
+        assert old.compact().code is Exit.DONE
+        wait(old, 1)
