@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JJavaError
 
+from hivekeeper.cluster.java_errors import JAVA_ERRORS
 from hivekeeper.plan import file_rights
 from hivekeeper.ports import NoPermission
 from support.file_systems import configuration_with
@@ -176,7 +176,7 @@ def test_directories_of_ours_are_not_judged_without_their_acls(gateway):
     opened.rights.setMostAcls(50)
     assert len(opened.exposed()) == 50
     opened.rights.setMostAcls(49)
-    with pytest.raises(Py4JJavaError, match="too many ACLs"):
+    with pytest.raises(JAVA_ERRORS, match="too many ACLs"):
         opened.exposed()
 
 
@@ -185,7 +185,7 @@ def test_what_others_may_write_to_is_not_told_by_the_million(gateway):
     opened.rights.setMostExposed(50)
     assert len(opened.exposed()) == 50
     opened.rights.setMostExposed(49)
-    with pytest.raises(Py4JJavaError, match="too many entries of others"):
+    with pytest.raises(JAVA_ERRORS, match="too many entries of others"):
         opened.exposed()
 
 

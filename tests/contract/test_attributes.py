@@ -10,7 +10,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.model import FileRights, Guard, Ties
 from hivekeeper.ports import (
-    FilesUnavailable,
+    NotPossible,
     SourceMissing,
 )
 from support.file_worlds import configured, mode_of
@@ -205,7 +205,7 @@ def test_what_others_may_write_to_is_not_looked_for_among_millions_of_files(file
     files._rights.setMostListed(5)
     files.exposed(files_world.path("c"), 3)
     files._rights.setMostListed(4)
-    with pytest.raises(FilesUnavailable, match="too many entries"):
+    with pytest.raises(NotPossible, match="too many entries"):
         files.exposed(files_world.path("c"), 3)
 
 
