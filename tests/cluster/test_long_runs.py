@@ -126,12 +126,14 @@ def require_one_error(run: LongRun, what: str) -> None:
 
 
 def wait_until_answers(superuser: Any, gateway: Any) -> None:
-    """A NameNode that listens answers only some seconds later, and takes writes only once its DataNodes have reported."""
+    """A NameNode that listens answers only some seconds later, and takes writes only once its DataNodes have reported. The first call of
+    each client ends with the connection that it had to the one before.
+    """
     action = gateway.jvm.org.apache.hadoop.hdfs.protocol.HdfsConstants.SafeModeAction.SAFEMODE_GET
-    until = time.monotonic() + READY_WITHIN_SECONDS
+    root, until = gateway.jvm.org.apache.hadoop.fs.Path("/"), time.monotonic() + READY_WITHIN_SECONDS
     while True:
         try:
-            if not superuser.setSafeMode(action):
+            if not superuser.setSafeMode(action) and root.getFileSystem(gateway.hadoop_conf).exists(root):
                 return
         except Py4JJavaError:
             assert time.monotonic() < until

@@ -11,6 +11,7 @@ import pytest
 from cluster.servers.layout import Layout
 from cluster.servers.router import MOUNT, Router, start_router, stop_router
 from cluster.tables import SmallTable
+from hivekeeper.cluster.java_errors import JAVA_ERRORS
 from hivekeeper.codes import Exit
 from hivekeeper.config.settings import AT_ONCE, JOINED
 from hivekeeper.reasons import Code
@@ -36,11 +37,17 @@ class NameServer:
         self.fs = gateway.jvm.org.apache.hadoop.fs.FileSystem.get(gateway.jvm.java.net.URI(uri), gateway.hadoop_conf)
 
     def wait_for(self, text: str) -> None:
-        """A router that answers may not have read its mounts yet."""
+        """A router that answers may not have read its mounts yet, or not know yet which NameNode is behind one."""
         until = time.monotonic() + 120
-        while not self.fs.exists(self.path(text)):
+        while not self._has(text):
             assert time.monotonic() < until, f"there is no {text}"
             time.sleep(0.2)
+
+    def _has(self, text: str) -> bool:
+        try:
+            return bool(self.fs.exists(self.path(text)))
+        except JAVA_ERRORS:
+            return False
 
     def path(self, text: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(text)
@@ -98,7 +105,8 @@ def routed(layout: Layout, gateway: Any) -> Iterator[Routed]:
     try:
         conf.set("fs.defaultFS", running.uri)
         found = Routed(gateway, layout, running)
-        found.by.wait_for(IN_MOUNTED)
+        for place in (IN_DEFAULT, IN_MOUNTED):
+            found.by.wait_for(place)
         yield found
     finally:
         conf.set("fs.defaultFS", layout.namenode)
