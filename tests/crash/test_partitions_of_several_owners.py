@@ -31,6 +31,10 @@ def forge(desk, mallory):
     assert mallory.add(f"{live}/forged.parquet", FORGED, 1000)
 
 
+def recovered(result):
+    return [outcome for _, counts in result.tables[0].recovered for outcome in counts]
+
+
 def test_mallory_may_neither_write_to_the_partition_nor_rename_it():
     desk, mallory = a_shared_table()
     live = desk.live("dt=1")
@@ -108,43 +112,30 @@ def test_so_is_what_anybody_makes_who_might_rename_the_partition():
     assert desk.world.rows_of(desk.table)["forged"] == 1
 
 
-def recovered(result):
-    return [outcome for _, counts in result.tables[0].recovered for outcome in counts]
+def an_open_directory(desk, mallory):
+    """Of the partition's owner, with a file of Mallory's in it, who may rename it."""
+    space, drop = desk.world.files.namespace, "hdfs://nn/exchange/drop"
+    space.make_directory(drop)
+    own(space.find("hdfs://nn/exchange"), "fin", "data", 0o777)
+    own(space.find(drop), "alice", "alice", 0o777)
+    assert mallory.add(f"{drop}/forged.parquet", FORGED, 1000)
+    return drop
 
 
 def test_what_others_put_into_an_open_directory_of_the_partitions_owner_is_not_merged():
     """Its owner tells nothing of who has put the files into it, nor of who has brought it there; it has more writers than the partition."""
-    world = World()
-    world.add_table(a_table(["dt"], create_time=5), {"dt=1": [1000] * 3})
-    desk, space = Desk(world, backup_table=False), world.files.namespace
-    live = desk.live("dt=1")
-    own_tree(space, live, "alice", "alice", 0o755)
-    own(space.find(desk.live()), "fin", "data", 0o1777)
-    desk.kill_before([f"/ready/u00001 {live}"], desk.compact)
-    space.make_directory("hdfs://nn/exchange/drop")
-    own(space.find("hdfs://nn/exchange"), "fin", "data", 0o777)
-    own(space.find("hdfs://nn/exchange/drop"), "alice", "alice", 0o777)
-    mallory = HdfsUser(space, "mallory", ["data"])
-    assert not mallory.add(f"{live}/forged.parquet", DataFile(("forged",)), 1000)
-    assert mallory.add("hdfs://nn/exchange/drop/forged.parquet", DataFile(("forged",)), 1000)
-    assert mallory.rename("hdfs://nn/exchange/drop", live)
+    desk, mallory = a_shared_table()
+    desk.kill_before([f"/ready/u00001 {desk.live('dt=1')}"], desk.compact)
+    assert mallory.rename(an_open_directory(desk, mallory), desk.live("dt=1"))
     result = desk.recover()
-    assert "forged" not in world.rows_of(desk.table), result.code
+    assert "forged" not in desk.world.rows_of(desk.table), result.code
 
 
 def test_nor_what_lay_in_one_that_is_older_than_the_run():
     """Nobody needs an outage for that: the directory is ready, and as open as the unit is all that is compared."""
-    world = World()
-    world.add_table(a_table(["dt"], create_time=5), {"dt=1": [1000] * 3})
-    desk, space = Desk(world, backup_table=False), world.files.namespace
-    live = desk.live("dt=1")
-    own_tree(space, live, "alice", "alice", 0o755)
-    own(space.find(desk.live()), "fin", "data", 0o1777)
-    space.make_directory("hdfs://nn/exchange/drop")
-    own(space.find("hdfs://nn/exchange"), "fin", "data", 0o777)
-    own(space.find("hdfs://nn/exchange/drop"), "alice", "alice", 0o777)
-    mallory = HdfsUser(space, "mallory", ["data"])
-    assert mallory.add("hdfs://nn/exchange/drop/forged.parquet", DataFile(("forged",)), 1000)
-    at(desk, ["rename_exact", "/ready/u00001", f" {live}"], lambda: mallory.rename("hdfs://nn/exchange/drop", live))
+    desk, mallory = a_shared_table()
+    drop, live = an_open_directory(desk, mallory), desk.live("dt=1")
+    at(desk, ["rename_exact", "/ready/u00001", f" {live}"], lambda: mallory.rename(drop, live))
     result = desk.compact()
-    assert "forged" not in world.rows_of(desk.table), result.code
+    assert desk.world.files.namespace.find(drop) is None
+    assert "forged" not in desk.world.rows_of(desk.table), result.code

@@ -78,7 +78,7 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
             return answered
         with timed(cluster, Step.PLAN):
             found, verdicts, grounds = judge(cluster, table, control, history, context.settings_for, census, lock)
-            gone = _find_gone(found, history, census) if table_id(found) == table_id(table) else None
+            gone = _list_gone(found, history, census) if table_id(found) == table_id(table) else None
             table = found
         window = _find_window(cluster, table, history, verdicts)
         if gone is None and all(verdict.keep for verdict in verdicts):
@@ -232,7 +232,7 @@ def _why_wait(former: Reason, since_ms: Optional[int], least_ms: int) -> Reason:
     return Reason(Code.TOO_YOUNG, f"{former.what}, which is known to be gone {since}, and {until}", "run the same command again then")
 
 
-def _find_gone(table: Table, history: History, census: Optional[Census]) -> Optional[Sequence[str]]:
+def _list_gone(table: Table, history: History, census: Optional[Census]) -> Optional[Sequence[str]]:
     """The ids of the former tables that are known to be gone, if the log does not have them so yet.
 
     That a table may be there, because the metastore does not tell of one today, does not end a wait; one of the same second does, or that

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
@@ -138,27 +138,30 @@ def is_read_by_group(files: Files, seen: Mapping[str, Snapshot], group: str) -> 
 
 def may_read_now(files: Files, places: Sequence[str], group: str, most: int) -> bool:
     """The same of directories as they are now; not if they have more than `most` entries, or one is away."""
-    try:
-        for start in range(0, len(places), UNITS_AT_ONCE):
-            some = look_at(files.look, places[start : start + UNITS_AT_ONCE], most)
-            if not all(one.exists for one in some.values()) or not is_read_by_group(files, some, group):
-                return False
-    except (NoPermission, TooManyEntries):
-        return False
-    return True
+
+    def may_read(some: Sequence[str]) -> bool:
+        seen = look_at(files.look, some, most)
+        return all(one.exists for one in seen.values()) and is_read_by_group(files, seen, group)
+
+    return _is_so_of_all(may_read, places)
 
 
 def may_list_now(files: Files, places: Sequence[str], group: str) -> bool:
     """The same of the directories and a file in each, which are not listed for that."""
+
+    def may_list(some: Sequence[str]) -> bool:
+        found = files.attributes(some)
+        return all(place in found and ownership.is_read_by_group(found[place], group) for place in some)
+
+    return _is_so_of_all(may_list, places)
+
+
+def _is_so_of_all(is_so: Callable[[Sequence[str]], bool], places: Sequence[str]) -> bool:
+    """Asked of some at a time; not if that cannot be told."""
     try:
-        for start in range(0, len(places), UNITS_AT_ONCE):
-            some = places[start : start + UNITS_AT_ONCE]
-            found = files.attributes(some)
-            if not all(place in found and ownership.is_read_by_group(found[place], group) for place in some):
-                return False
-    except NoPermission:
+        return all(is_so(places[start : start + UNITS_AT_ONCE]) for start in range(0, len(places), UNITS_AT_ONCE))
+    except (NoPermission, TooManyEntries):
         return False
-    return True
 
 
 def like(files: Files, file: FileInfo) -> Attributes:

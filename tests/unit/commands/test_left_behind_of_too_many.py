@@ -9,6 +9,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.ports import NotPossible
+from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.desk import Desk
 from support.hdfs_user import STICKY, HdfsUser, own
@@ -46,3 +47,19 @@ def test_another_table_is_worked_on_all_the_same(monkeypatch, command, has_junk)
     monkeypatch.setattr(files, "exposed", bounded)
     result = getattr(Desk(world, "sales.orders"), command)()
     assert result.code in (Exit.DONE, Exit.REFUSED), (result.code, result.tables[0].problem)
+
+
+def test_records_beside_which_others_have_too_much_are_not_believed(monkeypatch):
+    """Who may have changed them is not known; what to look at is told."""
+    world = World()
+    world.add_table(a_table((), name="orders", create_time=7), {"": [1000] * 3})
+    desk = Desk(world, "sales.orders", backup_table=False)
+    assert desk.compact().code is Exit.DONE
+
+    def refuse(top, _levels):
+        raise NotPossible(f"{names.base(top)} and what is around it have too many entries of others")
+
+    monkeypatch.setattr(world.files, "exposed", refuse)
+    result = desk.recover()
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.RECORDS_WRITABLE)
+    assert desk.control.top in result.tables[0].problem.next
