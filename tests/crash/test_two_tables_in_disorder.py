@@ -351,7 +351,7 @@ class MoverLives(TenantLives):
         return self.user.exchange(path, other) if is_exchanged else self.user.rename(path, other)
 
     def give_back(self) -> None:
-        """The control directory that is there by now stays, if rows are in it: they are lost with it (docs/permissions.md)."""
+        """The control directory that is there by now stays, if rows are in it alone: they are lost with it (docs/permissions.md)."""
         for path, node in sorted(self.lent.items()):
             there = self.space.find(path)
             if there is node:
@@ -362,7 +362,7 @@ class MoverLives(TenantLives):
             # Where the tenant may not rename it.
             aside = names.join(names.parent(HOME), f".aside-{self.count}")
             is_inside = f"{where}/".startswith(f"{path}/")
-            is_needed = self.at_work is self.theirs and not is_inside and any(is_of(THEIRS, row) for row in self.rows_below(path))
+            is_needed = self.at_work is self.theirs and not is_inside and self.has_rows_alone(path)
             if there is not None and path == self.theirs.control.top and is_needed:
                 self.space.rename(where, aside)
                 self.lent[path] = there
@@ -371,6 +371,13 @@ class MoverLives(TenantLives):
                 self.space.rename(path, aside)
                 where = where.replace(path, aside, 1) if is_inside else where
             self.space.rename(where, path)
+
+    def has_rows_alone(self, top: str) -> bool:
+        """Whether rows of the other table are below it and nowhere else: a killed run on the tenant's own table may have a copy of some."""
+        outside = {
+            row for path, node in self.space.walk("hdfs://nn") if not f"{path}/".startswith(f"{top}/") for row in rows_inside(node.content)
+        }
+        return any(is_of(THEIRS, row) for row in self.rows_below(top) - outside)
 
 
 class AccidentLives(Lives):
