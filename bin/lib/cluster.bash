@@ -22,7 +22,8 @@ run_on_cluster() {
   fi
   # The ticket may have expired.
   [[ -z $OWN_TICKET ]] || (get_ticket "$PRINCIPAL" "$KEYTAB") || true
-  [[ -z $application ]] || grep -q 'Failed to submit' "$LOG" || fetch_driver_output || fetch_container_log "$application"
+  # At the beginning of a line: elsewhere it may be a name that YARN quotes from the driver's log.
+  [[ -z $application ]] || grep -q '^Exception in thread "main" .*: Failed to submit ' "$LOG" || fetch_driver_output || fetch_container_log "$application"
   receive_driver_output "$@"
 }
 

@@ -90,6 +90,21 @@ leave_driver_output() {
   [ ! -e "$ARGV.fetched" ]
 }
 
+@test "cluster mode: a name that YARN quotes from the driver's log does not keep what the driver has left from being fetched" {
+  stub_yarn "printf 'Submitted application $ID\nLast 4096 bytes of stderr :\nreason=a file looks unfinished (Failed to submit x.tmp)\n' >&2; exit 1"
+  leave_driver_output 7 'the answer\n' ''
+  run --separate-stderr "$RUN" analyze --database sales "${CLUSTER[@]}"
+  [ "$status" -eq 7 ]
+  [ "$output" = "the answer" ]
+}
+
+@test "cluster mode: an application that was not accepted left nothing to fetch" {
+  stub_yarn "printf 'Submitted application $ID\nException in thread \"main\" org.apache.hadoop.yarn.exceptions.YarnException: Failed to submit $ID to YARN : unknown queue: nosuch\n' >&2; exit 1"
+  run --separate-stderr "$RUN" analyze --database sales "${CLUSTER[@]}"
+  [ "$status" -eq 2 ]
+  [ ! -e "$ARGV.fetched" ]
+}
+
 @test "cluster mode: an application that was killed is 143" {
   stub_yarn "echo 'Exception in thread \"main\" org.apache.spark.SparkException: Application $ID is killed' >&2; exit 1"
   touch "$ARGV.container"

@@ -124,6 +124,11 @@ DENIAL = 'Permission denied: user=etl, access=EXECUTE, inode="/user/mallory/{}":
 OF_PATHS = {
     "denied": (DENIED, DENIAL, NoPermission),
     "denied by Ranger": (RANGER, 'Permission denied: user=etl, access=READ, inode="/user/mallory/{}"', NoPermission),
+    "too long": (
+        "org.apache.hadoop.hdfs.protocol.FSLimitException$PathComponentTooLongException",
+        "The maximum path component name limit of .hivekeeper-{} in directory /user/mallory is exceeded: limit=255 length=256",
+        NoPermission,
+    ),
     "missing": ("java.io.FileNotFoundException", "File does not exist: /user/mallory/{}", SourceMissing),
     "there": ("org.apache.hadoop.fs.FileAlreadyExistsException", "rename destination /user/mallory/{} already exists", TargetExists),
     "full": ("org.apache.hadoop.hdfs.protocol.NSQuotaExceededException", "The NameSpace quota of /user/mallory/{} is exceeded", NoSpace),

@@ -123,6 +123,8 @@ _OF_FILES: Dict[str, Type[FilesError]] = {
     # Of Ranger's plugin in the NameNode, for a path that a policy denies.
     "RangerAccessControlException": NoPermission,
     "AccessDeniedException": NoPermission,
+    # HDFS lets nobody make a name of so many bytes; its message quotes that.
+    "PathComponentTooLongException": NoPermission,
     # A KMS that does not let this user use a key.
     "AuthorizationException": NoPermission,
     "QuotaExceededException": NoSpace,
