@@ -276,6 +276,11 @@ def plan_from_lines(lines: Iterable[str], root: str, where: str, run: RunId) -> 
     return replace(plan, units=tuple(units))
 
 
+def planned_table(lines: Iterable[str], root: str, where: str, run: RunId) -> Table:
+    """As plan_from_lines, only the table as it was; no line of a unit is read."""
+    return _open_plan(iter(lines), root, where, run)[0].table
+
+
 def check_plan(plan: RunPlan, created_ms: int, where: str, run: RunId) -> None:
     """Raise UnreadableRecord unless plan_from_lines accepts what plan_pieces writes; unit by unit, without a copy of the whole."""
     _, units = _open_plan(plan_pieces(plan, created_ms), plan.table.location, where, run)

@@ -8,7 +8,22 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Collection, Container, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (
+    Callable,
+    Collection,
+    Container,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation, Refused
@@ -34,6 +49,7 @@ from hivekeeper.runlog.run_files import (
     check_plan,
     plan_from_lines,
     plan_pieces,
+    planned_table,
     unit_piece,
     why_not_of_plan,
 )
@@ -41,6 +57,7 @@ from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecor
 
 log = logging.getLogger(__name__)
 
+Read = TypeVar("Read")
 # Of one unit: the files that left live, and those that live got.
 FileLists = Tuple[Tuple[ManifestFile, ...], Tuple[ManifestFile, ...]]
 
@@ -370,6 +387,24 @@ def run_of(directory: str) -> RunId:
 
 def read_plan(cluster: Cluster, table: Table, paths: RunPaths) -> Optional[RunPlan]:
     """A run's plan; None if there is none. Raises like read_history."""
+    return _read_of_plan(cluster, table, paths, plan_from_lines)
+
+
+def may_be_owned_alike(cluster: Cluster, table: Table, logged: Sequence[LoggedRun]) -> bool:
+    """Whether the newest plan that is left of these runs, which are of one table, is of one with this table's owner; so it may be if there
+    is none. Anybody can create a table in the second of another one, but a rename keeps the owner. Raises like read_plan.
+    """
+    control = ControlPaths.of(table.location, table.partitioned)
+    for run in reversed(logged):
+        planned = _read_of_plan(cluster, table, control.run(run.directory), planned_table)
+        if planned is not None:
+            return planned.owner == table.owner
+    return True
+
+
+def _read_of_plan(
+    cluster: Cluster, table: Table, paths: RunPaths, read: Callable[[Iterator[str], str, str, RunId], Read]
+) -> Optional[Read]:
     with _explained(f"nothing of the run in {paths.top} was touched"):
         file = cluster.files.stat(paths.plan)
         if file is None:
@@ -378,7 +413,7 @@ def read_plan(cluster: Cluster, table: Table, paths: RunPaths) -> Optional[RunPl
         _require_trusted(cluster, file)
         try:
             lines = strict.lines_of(cluster.files.read_pieces(file), paths.plan)
-            return plan_from_lines(lines, table.location, paths.plan, run_of(names.base(paths.top)))
+            return read(lines, table.location, paths.plan, run_of(names.base(paths.top)))
         except SourceMissing:
             return None
         except NewerRecord as error:

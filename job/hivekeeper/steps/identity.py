@@ -15,6 +15,7 @@ from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import Cluster, renamed_meanwhile, require_readable
 from hivekeeper.reasons import Code
+from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, known_as
 from hivekeeper.runlog.run_files import RunPlan
@@ -133,7 +134,8 @@ def know_history(cluster: Cluster, table: Table, history: History) -> History:
     for known in sorted({run.table_id for run in history.runs} - {own}):
         name, _, created = known.rpartition("@")
         is_former = name and created.isdigit() and name != table.full_name and is_same(cluster, table, name, int(created))
-        if is_former and all(run.is_partitioned_as(table) for run in history.runs if run.table_id == known):
+        logged = [run for run in history.runs if run.table_id == known]
+        if is_former and all(run.is_partitioned_as(table) for run in logged) and store.may_be_owned_alike(cluster, table, logged):
             former[known] = own
     left_behind.refuse_left_behind(cluster, table, cluster.trusted_owners, history)
     return known_as(history, former) if former else history

@@ -149,9 +149,10 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
         if backup_tables.drop_table(run, plan.backup_table):
             run.files.delete_tree(run.paths.top)
         return None, ()
+    is_certain = is_own and plan.table.owner == run.table.owner
+    if not is_certain and plan.operation in EXCHANGES and left_behind.may_miss_rows(run.files, [run.paths], [plan]):
+        identity.refuse_renamed(run.cluster, run.table, run.control, plan)
     if not is_own:
-        if plan.operation in EXCHANGES and left_behind.may_miss_rows(run.files, [run.paths], [plan]):
-            identity.refuse_renamed(run.cluster, run.table, run.control, plan)
         return replace(run, table=plan.table), _settle_of_former(run, plan)
     refuse_foreign_places(run, plan)
     settle = _find_settler(run, plan)
@@ -187,7 +188,7 @@ def settle_orphaned(grounds: Grounds, run: Run, plan: RunPlan) -> Found:
 
 def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
     """Whether the plan is about this table. Two tables can be created in one second, so under another name there must be more evidence:
-    the same definition, and no unit whose live holds files of which the plan knows none.
+    the same definition and owner, and no unit whose live holds files of which the plan knows none.
 
     A cleanup needs no such files: of live, its recovery changes only a file of which the log says that a run joined it.
     """
@@ -195,6 +196,8 @@ def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
         return False
     if plan.table.full_name == run.table.full_name:
         return True
+    if plan.table.owner != run.table.owner:
+        return False
     return identity.is_alike(run.table, plan.table) and (plan.operation not in EXCHANGES or _knows_live(run, plan))
 
 

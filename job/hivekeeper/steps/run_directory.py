@@ -322,6 +322,10 @@ def _close_others(run: Run, history: History, present: Iterable[FileInfo]) -> bo
     there: nobody else can put anything between them before that is opened.
     """
     others = {logged.run for logged in history.runs if not _may_be(run.table, logged)}
+    for former in {logged.table_id for logged in history.runs if _may_be(run.table, logged)} - {table_id(run.table)}:
+        of_one = [logged for logged in history.runs if logged.table_id == former]
+        if not store.may_be_owned_alike(run.cluster, run.table, of_one):
+            others.update(logged.run for logged in of_one)
     own = {logged.run for logged in history.runs} - others
     open_ones = [entry for entry in present if entry.is_dir and entry.mode & 0o077 and names.run_of(entry.name) not in own]
     try:
