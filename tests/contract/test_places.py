@@ -347,3 +347,17 @@ def test_a_backup_table_that_was_dropped_by_this_client_is_not_known_any_more(wo
     assert world.metastore.drop_backup_table(backup_of(world), MARKS)
     after = {name for found in world.metastore.locations_below(asked).values() for name in found}
     assert after == {table.full_name}
+
+
+@pytest.mark.usefixtures("just_read")
+@pytest.mark.parametrize("is_told", [True, False])
+def test_who_takes_the_name_of_a_backup_table_that_was_dropped_by_this_client_is_known_with_newer_places(world, is_told):
+    """`is_told`: whether the backup table was known before."""
+    table = world.add_table("events")
+    make_backup(world, table, {})
+    if is_told:
+        world.metastore.read_newer_places(table)
+    assert world.metastore.drop_backup_table(backup_of(world), MARKS)
+    world.add_table(backup_of(world).partition(".")[2], location=f"{world.root}/x")
+    world.metastore.read_newer_places(table)
+    assert world.metastore.locations_below([f"{world.root}/x"]) == {f"{world.root}/x": (backup_of(world),)}

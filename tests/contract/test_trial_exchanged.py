@@ -1,4 +1,4 @@
-"""What doctor tries, and rights by an id, while somebody who may write there exchanges what is looked at by its id."""
+"""What doctor tries, and rights by an id, while somebody who may write there exchanges what is looked at."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from hivekeeper import names
+from hivekeeper.cluster.files import HadoopFiles
+from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import JAVA_ERRORS
 from support.file_systems import EmptyPlace, configuration_with
 from support.storage import TEST_FS
@@ -105,6 +107,28 @@ public class Removing extends DistributedFileSystem {
 }
 """
 
+REPLACING = """package hivekeeper.tested;
+
+import java.io.IOException;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
+
+/** Just after a directory was looked at, another one comes to its path. */
+public class Replacing extends DistributedFileSystem {
+  private boolean done;
+
+  public FileStatus getFileStatus(Path path) throws IOException {
+    FileStatus found = super.getFileStatus(path);
+    if (done || !path.getName().equals("closed")) return found;
+    done = true;
+    if (!super.rename(path, path.suffix("-away"))) throw new AssertionError("it is not there");
+    if (!super.rename(new Path(path.getParent(), "theirs"), path)) throw new AssertionError("it is not there any more");
+    return found;
+  }
+}
+"""
+
 RUN = "20260101t020304z-0000"
 OLD = "20250101t020304z-0001"
 NAME = names.trial_directory(RUN)
@@ -137,6 +161,22 @@ def test_rights_for_the_directory_with_an_id_are_not_given_to_another_one_at_its
         gateway.helper("Rights", exchanging(gateway, made=f"{top}/made")).give(json.dumps({f"{top}/made": guard}))
     found = [files.stat(f"{top}/{name}") for name in ("theirs", "made") if files.stat(f"{top}/{name}/rows")]
     assert [oct(one.mode) for one in found] == [oct(0o700)]
+
+
+def test_the_acl_of_a_directory_is_not_that_of_another_one_that_comes_to_its_path(place: EmptyPlace, gateway: Any) -> None:
+    """If a lock is held beside it. The mode is told by an earlier call, and that of one which only its ACL closes to some is open."""
+    top, entries = place.top, gateway.jvm.org.apache.hadoop.fs.permission.AclEntry
+    for name, rights in (("closed", "---"), ("theirs", "r-x")):
+        place.files.make_directory(f"{top}/{name}")
+        place.fs.setAcl(place.path(f"{top}/{name}"), entries.parseAclSpec(f"user::rwx,group:hr:{rights},group::r-x,other::r-x", True))
+    elsewhere = Gateway(gateway.driver)
+    elsewhere.hadoop_conf = configuration_with(gateway, "hdfs", "Replacing", REPLACING)
+    files = HadoopFiles(elsewhere)
+    lock = files.hold(f"{top}/control/_lock", "us")
+    known = files.attributes([f"{top}/closed"])[f"{top}/closed"]
+    lock.release()
+    assert known.directory_id == place.files.stat(f"{top}/closed-away").file_id
+    assert "group:hr:---" in known.acl
 
 
 def test_a_directory_that_takes_the_place_of_the_trial_while_it_is_looked_at_by_its_id_gets_no_acl(place: EmptyPlace, gateway: Any) -> None:

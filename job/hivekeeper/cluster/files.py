@@ -393,7 +393,7 @@ class HadoopFiles:
         if not directories:
             return {}
         asked = {directory: self._by_id(directory, ids.get(directory, 0)) for directory in directories}
-        found = json.loads(_ask(self._attributes.read, json.dumps(asked)))
+        found = json.loads(_ask(self._attributes.read, json.dumps(asked), all(map(self._is_found_by_id, directories))))
         return {directory: _read_attributes(known) for directory, known in found.items()}
 
     def file_rights(self, directories: Mapping[str, int], most: int) -> Mapping[str, FilesByRights]:

@@ -214,6 +214,8 @@ class HiveMetastore:
         places = self._places.without_databases({table.database, *around})
         # Not beside what is read. If that fails, all are read again.
         self._roots = None
+        # Others may have taken the names of the rest, which are told by what is read now.
+        self._dropped = set(filter(places.is_told, self._dropped))
         self._read_places(places)
         new = sorted(set(self.databases()) - set(self._homes))
         self._roots, self._places, self._homes = Roots(places), places, {**self._homes, **self._read_homes(new)}

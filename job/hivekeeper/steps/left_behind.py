@@ -39,6 +39,9 @@ Placed = Sequence[Tuple[str, str]]
 # By creation time the tables that records are about: the name, and digests of what is known of the columns.
 Recorded = Mapping[int, Sequence[Tuple[str, FrozenSet[bytes]]]]
 
+# The same by control directory, by whose records are read, and whether only unfinished runs count.
+Read = Dict[Tuple[str, FrozenSet[str], bool], Recorded]
+
 # Control directories of no table, and those at, in or around whose home another table lies than the one that it is named after.
 Found = Tuple[Sequence[str], Sequence[str]]
 
@@ -59,8 +62,8 @@ class Strays:
     orphans: Dict[Tuple[str, FrozenSet[str], str], Tuple[FrozenSet[str], Mapping[str, Sequence[str]], Found]] = field(default_factory=dict)
     # These names, and until when they may be used.
     names: Dict[str, Tuple[float, FrozenSet[str]]] = field(default_factory=dict)
-    # What their records are about, by control directory, by whose records are read, and whether only unfinished runs count.
-    tables: Dict[Tuple[str, FrozenSet[str], bool], Recorded] = field(default_factory=dict)
+    # Until when it may be used, and what their records are about; by the directory that they lie in.
+    tables: Dict[str, Tuple[float, Read]] = field(default_factory=dict)
     # The newest `Metastore.table_locations`, and the same in order.
     placed: Optional[Tuple[Mapping[str, str], Placed]] = None
 
@@ -241,16 +244,28 @@ def _find_former_name(
     columns; else "". Several tables may have been created in one second: one that is still there under its name is none of this one's
     former names, wherever it lies by now. `is_taken`: only by runs that are unfinished.
 
-    Records are read once in a command: there may be thousands of such directories, or long logs, and thousands of tables beside them, all
-    created in one second.
     """
-    directory, read = (control.top, trusted, is_taken), cluster.memory.of(Strays).tables
-    if directory not in read:
-        read[directory] = _find_tables(cluster, table, control, trusted, is_taken)
-    for name, known in read[directory].get(table.create_time, ()):
+    for name, known in _recorded(cluster, table, control, trusted, is_taken).get(table.create_time, ()):
         if known <= forms and not is_another(cluster, table, name):
             return name
     return ""
+
+
+def _recorded(cluster: Cluster, table: Table, control: ControlPaths, trusted: FrozenSet[str], is_taken: bool) -> Recorded:
+    """As _find_tables, some seconds old, or as old as it takes to read all beside one another: there may be thousands of such directories,
+    or long logs, and thousands of tables beside them, all created in one second.
+    """
+    tables, beside, which = cluster.memory.of(Strays).tables, names.parent(control.top), (control.top, trusted, is_taken)
+    began_ms = cluster.clock.monotonic_ms()
+    until_ms, read = tables.get(beside, (-math.inf, {}))
+    if began_ms > until_ms:
+        until_ms, read = began_ms + MOST_AGE_MS, {}
+    if which not in read:
+        read[which] = _find_tables(cluster, table, control, trusted, is_taken)
+        # While they are read, and for as long after that.
+        until_ms += 2 * (cluster.clock.monotonic_ms() - began_ms)
+    tables[beside] = until_ms, read
+    return read[which]
 
 
 def _may_hide_rows(cluster: Cluster, table: Table, control: ControlPaths) -> bool:

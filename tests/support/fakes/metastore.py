@@ -259,6 +259,7 @@ class FakeMetastore:
         whole = {table.database, *(name for name, home in self._homes.items() if f"{table.location}/".startswith(f"{home}/"))}
         told = {name: tables for name, tables in self._told.items() if name.partition(".")[0] not in whole}
         self._roots = None
+        self._dropped &= told.keys()
         self._read_all_tables(told)
         self._know(told)
         self._homes = {**self._read_homes(), **self._homes}

@@ -217,7 +217,7 @@ class AclsAlike:
 
     acl = [f"user:{'u' * 240}{number:02d}:r-x" for number in range(31)]
 
-    def read(self, asked):
+    def read(self, asked, _by_id):
         alike = {"owner": "o", "group": "g", "mode": 0o755, "acl": self.acl, "file_mode": 0o644, "file_acl": self.acl, "directory_id": 0}
         return json.dumps({place: {**alike, "xattrs": {"user.a": place}} for place in json.loads(asked)})
 

@@ -41,8 +41,11 @@ public class Attributes {
 
   // ---- reading
 
-  /** `asked`: {directory: the same, or the path that is its id}. Gives {directory: attributes}; a missing one is left out. */
-  public String read(String asked) throws Exception {
+  /**
+   * `asked`: {directory: the same, or the path that is its id}. Gives {directory: attributes}; a missing one is left out. `byId`: whether the
+   * server finds directories by their ids: then its rights are those of one directory, though another one came to the path meanwhile.
+   */
+  public String read(String asked, final boolean byId) throws Exception {
     final KnownPolicies known = new KnownPolicies();
     final Map<String, Object> places = Json.readMap(asked);
     return Json.write(WorkerPool.mapFound(new ArrayList<String>(places.keySet()), new WorkerPool.Task() {
@@ -51,7 +54,7 @@ public class Attributes {
         FileEntry own = place.real == null ? null : FileEntry.at(place);
         // The parent of a path that is an id is not the directory's.
         Path named = place.isHdfs() && place.real.toUri().getPath().startsWith(Place.BY_ID) ? new Path((String) directory) : place.real;
-        return own == null ? null : readOne(place, own, named, known);
+        return own == null ? null : readOne(byId ? place.byId(own.fileId) : place, own, named, known);
       }
     }));
   }
@@ -62,7 +65,7 @@ public class Attributes {
     found.owner = own.owner;
     found.group = own.group;
     found.mode = own.mode;
-    found.acl = aclOf(place.fs, own.status);
+    if (place.isHdfs() && own.status.hasAcl()) found.acl = aclAt(place.fs, place.real);
     readDataFile(place, found);
     found.xattrs = xattrsOf(place.fs, place.real);
     found.hasMoreXattrs = sizeOf(found.xattrs) > MOST_XATTRS;

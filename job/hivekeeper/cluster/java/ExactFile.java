@@ -2,7 +2,10 @@ package hivekeeper;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.net.URI;
 import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileSystem;
@@ -20,7 +23,8 @@ import org.apache.hadoop.ipc.RpcNoSuchMethodException;
  */
 public class ExactFile {
   private static final int READ_BYTES = 65536;
-  private static volatile boolean answersForIds = true;
+  /** The file systems that do not answer for ids. */
+  private static final Set<URI> WITHOUT_IDS = ConcurrentHashMap.newKeySet();
 
   private ExactFile() {}
 
@@ -31,7 +35,7 @@ public class ExactFile {
   public static FSDataInputStream open(Configuration conf, String text, long fileId) throws IOException {
     Place place = Place.of(conf, text);
     place.requireReal();
-    if (place.isHdfs() && answersForIds) {
+    if (place.isHdfs() && !WITHOUT_IDS.contains(place.fs.getUri())) {
       try {
         Optional<Long> id = Optional.of(Long.valueOf(fileId));
         return place.hdfs().open(new HdfsPathHandle(place.real.toUri().getPath(), id, Optional.<Long>empty()), READ_BYTES);
@@ -40,7 +44,7 @@ public class ExactFile {
         throw another(text);
       } catch (RemoteException error) {
         if (!(error.unwrapRemoteException() instanceof RpcNoSuchMethodException)) throw error;
-        answersForIds = false;
+        WITHOUT_IDS.add(place.fs.getUri());
       }
     }
     FSDataInputStream in = place.fs.open(place.real);
