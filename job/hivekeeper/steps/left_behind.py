@@ -243,7 +243,6 @@ def _find_former_name(
     """The former name of this table, of these `forms`, if the records of a control directory can be its own, by its creation time and its
     columns; else "". Several tables may have been created in one second: one that is still there under its name is none of this one's
     former names, wherever it lies by now. `is_taken`: only by runs that are unfinished.
-
     """
     for name, known in _recorded(cluster, table, control, trusted, is_taken).get(table.create_time, ()):
         if known <= forms and not is_another(cluster, table, name):
