@@ -152,6 +152,8 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
     is_certain = is_own and plan.table.owner == run.table.owner
     if not is_certain and plan.operation in EXCHANGES and left_behind.may_miss_rows(run.files, [run.paths], [plan]):
         identity.refuse_renamed(run.cluster, run.table, run.control, plan)
+        if is_own:
+            raise _of_other_owner(run, plan)
     if not is_own:
         return replace(run, table=plan.table), _settle_of_former(run, plan)
     refuse_foreign_places(run, plan)
@@ -184,6 +186,18 @@ def settle_orphaned(grounds: Grounds, run: Run, plan: RunPlan) -> Found:
     refuse_unlogged(run, plan)
     units = _settle_units(run, plan, cleanup.ender(run, plan, grounds))
     return replace(run, table=plan.table), tuple(units)
+
+
+def _of_other_owner(run: Run, plan: RunPlan) -> NeedsInvestigation:
+    was, set_back = plan.table.owner, f"ALTER TABLE {run.table.full_name} SET OWNER USER `{plan.table.owner}`"
+    return NeedsInvestigation(
+        f"{run.table.full_name}: its run {plan.run} was interrupted while it belonged to {was}, and it belongs to {run.table.owner} now: it "
+        "may be another table that was created in the same second, and has got its name since",
+        code=Code.OTHER_TABLE,
+        state=f"nothing was touched; rows that readers miss may be in {run.paths.top} alone",
+        next=f"if it is the same table, give it back: {set_back} (Hive 3), then: hivekeeper recover --table "
+        f"{quoting.shell(run.table.full_name)}, then give it to its owner again; if not: see docs/runbook.md, the table changed meanwhile",
+    )
 
 
 def _is_of_this_table(run: Run, plan: RunPlan) -> bool:

@@ -322,8 +322,8 @@ def _close_others(run: Run, history: History, present: Iterable[FileInfo]) -> bo
     there: nobody else can put anything between them before that is opened.
     """
     others = {logged.run for logged in history.runs if not _may_be(run.table, logged)}
-    for former in {logged.table_id for logged in history.runs if _may_be(run.table, logged)} - {table_id(run.table)}:
-        of_one = [logged for logged in history.runs if logged.table_id == former]
+    for known in {logged.table_id for logged in history.runs if _may_be(run.table, logged)}:
+        of_one = [logged for logged in history.runs if logged.table_id == known]
         if not store.may_be_owned_alike(run.cluster, run.table, of_one):
             others.update(logged.run for logged in of_one)
     own = {logged.run for logged in history.runs} - others
