@@ -457,7 +457,7 @@ class Metastore(Protocol):
         """The names of a database's tables; raises KeyError if the database does not exist, and MetastoreRefused above MOST_TABLES."""
 
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        """Tables in bulk; a missing one is left out. Locations are as stored: qualify them.
+        """Tables in bulk; a missing one is left out. Locations are as stored: qualify them. A view (VIRTUAL_VIEW) has none.
 
         One that cannot be read, or is larger than MOST_OF_TABLE, is `unreadable` and does not fail the others. If all together are larger
         than MOST_OF_TABLES, so are the largest.

@@ -131,7 +131,7 @@ class FakeMetastore:
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
         self._read("tables")
         found = (self.catalog.tables.get(f"{database}.{name}".lower()) for name in sorted(names))
-        return _light_together([self._readable(table) for table in found if table is not None])
+        return _light_together([self._readable(_without_place_of_view(table)) for table in found if table is not None])
 
     def partitions(self, table: Table) -> Tuple[Partition, ...]:
         self._read("partitions")
@@ -335,7 +335,7 @@ class FakeMetastore:
             self.before_request("locations_below")
             for name in wanted[start : start + TABLES_AT_ONCE]:
                 if name in self.catalog.tables:
-                    found.setdefault(name, []).append(self.catalog.tables[name])
+                    found.setdefault(name, []).append(_without_place_of_view(self.catalog.tables[name]))
 
     def _qualified(self, table: Table) -> Table:
         paths = {key: self._files.qualify(path) for key, path in table.spark_paths.items() if _is_path(path)}
@@ -528,6 +528,10 @@ class FakeMetastore:
         (own, places), top = root, self._files.qualify(location).rstrip("/") + "/"
         is_in = any(f"{place.rstrip('/')}/".startswith(top) for place in places)
         return is_in or bool(own) and top.startswith(names.before_pattern(own).rstrip("/") + "/")
+
+
+def _without_place_of_view(table: Table) -> Table:
+    return dataclasses.replace(table, location="") if table.kind == "VIRTUAL_VIEW" else table
 
 
 def _is_path(text: str) -> bool:
