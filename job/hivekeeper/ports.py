@@ -487,7 +487,10 @@ class Metastore(Protocol):
         """
 
     def add_partition(self, table: Table, partition: Partition) -> bool:
-        """Put a dropped partition back from the record; creates its directory if missing. Returns False if the partition exists."""
+        """Put a dropped partition back from the record; creates its directory if missing. Returns False if the partition exists.
+
+        Raises MetastoreRefused if another table has the name by now, by its owner and creation time.
+        """
 
     def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
         """Create the external table `name` (database.table) with the definition of another table and, of its partitions, the named ones.

@@ -386,6 +386,7 @@ class FakeMetastore:
                 self.catalog.put_partition(table.full_name, dataclasses.replace(partitions[name], parameters=parameters))
 
     def _add_partition(self, table: Table, partition: Partition) -> bool:
+        self._require_same(table, has_moved=True)
         name = quoting.partition_name([column.name for column in table.partition_columns], partition.values)
         if name in self._partitions(table):
             return False
@@ -426,11 +427,11 @@ class FakeMetastore:
             parameters = _without_row_statistics(partition.parameters)
             self.catalog.add_partition(name, dataclasses.replace(partition, parameters=parameters))
 
-    def _require_same(self, table: Table) -> None:
+    def _require_same(self, table: Table, has_moved: bool = False) -> None:
         self._partitions(table)  # raises unless the table exists
         stored = self.catalog.tables[table.full_name]
         is_same = (stored.owner, stored.create_time) == (table.owner, table.create_time)
-        if not is_same or not self._lies_at(stored.location, table.location):
+        if not is_same or not (has_moved or self._lies_at(stored.location, table.location)):
             raise MetastoreRefused(f"{table.full_name} is another table by now")
 
     def _make_place(self, location: str) -> None:
