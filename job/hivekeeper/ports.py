@@ -457,7 +457,7 @@ class Metastore(Protocol):
         """The names of a database's tables; raises KeyError if the database does not exist, and MetastoreRefused above MOST_TABLES."""
 
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        """Tables in bulk; a missing one is left out. Locations are as stored: qualify them.
+        """Tables in bulk; a missing one is left out. Locations are as stored: qualify them. A view (VIRTUAL_VIEW) has none.
 
         One that cannot be read, or is larger than MOST_OF_TABLE, is `unreadable` and does not fail the others. If all together are larger
         than MOST_OF_TABLES, so are the largest.
@@ -487,7 +487,10 @@ class Metastore(Protocol):
         """
 
     def add_partition(self, table: Table, partition: Partition) -> bool:
-        """Put a dropped partition back from the record; creates its directory if missing. Returns False if the partition exists."""
+        """Put a dropped partition back from the record; creates its directory if missing. Returns False if the partition exists.
+
+        Raises MetastoreRefused if another table has the name by now, by its owner and creation time.
+        """
 
     def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
         """Create the external table `name` (database.table) with the definition of another table and, of its partitions, the named ones.

@@ -147,6 +147,19 @@ def test_an_empty_value_stays_empty_and_takes_the_name_of_null(world):
     assert not world.metastore.add_partition(table, partition_of(table, quoting.HIVE_NULL))
 
 
+@pytest.mark.parametrize("seen", [{"owner": "mallory"}, {"create_time": 1}], ids=["owner", "time"])
+def test_no_partition_comes_back_to_another_table_that_has_the_name_by_now(world, seen):
+    table = world.add_table("events")
+    with pytest.raises(MetastoreRefused, match="another table by now"):
+        world.metastore.add_partition(replace(table, **seen), partition_of(table, "a"))
+    assert world.metastore.partitions(table) == ()
+
+
+def test_a_partition_comes_back_to_a_table_that_has_moved(world):
+    table = world.add_table("events")
+    assert world.metastore.add_partition(replace(table, location=f"{world.root}/elsewhere"), partition_of(table, "a"))
+
+
 def test_an_unpartitioned_table_has_no_partitions(world):
     assert world.metastore.partitions(world.add_table("plain", partitioned=False)) == ()
 

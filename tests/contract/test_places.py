@@ -177,29 +177,22 @@ def test_a_partition_at_no_location_hides_no_partition_of_another_table(real, br
     assert [name for name, _ in census.partitions_inside(top, [], victim.database)] == [f"{victim.full_name}/dt=2"]
 
 
-def add_view_with_partition(real, like):
+def add_view_with_partition(real):
     """`CREATE VIEW … PARTITIONED ON (dt)` and `ALTER VIEW … ADD PARTITION`, which Hive's client stores without a place."""
-    jvm, stored = real.gateway.jvm, real.stored(like, "").deepCopy()
-    stored.setTableName("shown")
-    stored.setTableType("VIRTUAL_VIEW")
-    stored.getSd().setLocation(None)
-    stored.setParameters(jvm.java.util.HashMap({}))
-    stored.setViewOriginalText("SELECT 1")
-    stored.setViewExpandedText("SELECT 1")
-    real.client.createTable(stored)
+    jvm, view = real.gateway.jvm, real.add_view("shown")
     partition = real.hive.metastore.api.Partition()
-    partition.setDbName(like.database)
+    partition.setDbName(view.database)
     partition.setTableName("shown")
     partition.setValues(jvm.java.util.ArrayList(["1"]))
     partition.setParameters(jvm.java.util.HashMap({}))
     real.client.add_partition(partition)
-    return find(real, f"{like.database}.shown")
+    return find(real, view.full_name)
 
 
 @pytest.mark.jvm
 def test_a_view_that_has_partitions_hides_nothing_from_whoever_looks_through_all_tables(real):
     victim = real.add_table("other")
-    view = add_view_with_partition(real, victim)
+    view = add_view_with_partition(real)
     assert (view.kind, view.partitioned) == ("VIRTUAL_VIEW", True)
     inside = f"{victim.location}/.hivekeeper/runs/x/retired/u00001"
     real.metastore.add_partition(victim, partition_of(victim, "2", location=inside))
@@ -207,6 +200,17 @@ def test_a_view_that_has_partitions_hides_nothing_from_whoever_looks_through_all
     census = Census(SimpleNamespace(files=files, metastore=real.metastore, clock=SimpleNamespace(monotonic_ms=lambda: 0.0)))
     top = files.qualify(f"{victim.location}/.hivekeeper")
     assert [name for name, _ in census.partitions_inside(top, [], victim.database)] == [f"{victim.full_name}/dt=2"]
+
+
+def test_a_view_with_a_location_is_nowhere(world):
+    """The metastore's own interface takes any for it, and makes no directory there."""
+    table, view = world.add_table("events", location=f"{world.root}/x/y"), world.add_view("shown", f"{world.root}/x")
+    assert view.location == ""
+    assert world.metastore.locations_below([table.location])[table.location] == (table.full_name,)
+    assert world.metastore.table_places()[table.full_name] == (table.location,)
+    assert view.full_name not in {**world.metastore.table_places(), **world.metastore.table_locations()}
+    world.metastore.read_places_again(table.full_name)
+    assert view.full_name not in world.metastore.table_places()
 
 
 def test_the_directories_of_all_tables_are_told_in_their_one_spelling(world):

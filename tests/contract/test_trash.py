@@ -150,6 +150,25 @@ def test_nothing_goes_to_a_trash_that_others_may_write_to(files_world, trash, de
         lock.release()
 
 
+@pytest.mark.parametrize("mode", [0o750, 0o701])
+def test_nothing_goes_to_a_directory_of_the_trash_that_others_may_pass(files_world, trash, mode):
+    """A directory of this user that somebody else has put there, with others in it, may be any: what they may pass shows old files."""
+    client, writer, top = trash.client(True), files_world.writer, files_world.path("top")
+    lock = client.hold(f"{top}/_lock", "us")
+    for name in ("first", "second"):
+        writer.add(f"{top}/runs/{name}/f", name)
+    assert client.move_to_trash(f"{top}/runs/first")
+    around = trash.place_of(f"{top}/runs")
+    client.guard({around: Guard(mode)})
+    with pytest.raises(ForeignTrash, match=around):
+        client.move_to_trash(f"{top}/runs/second")
+    assert texts_below(files_world, f"{top}/runs") == {"second/f": "second"}
+    # What is above it may be open: nobody gets through the last one.
+    client.guard({around: Guard(0o700), names.parent(around): Guard(mode)})
+    assert client.move_to_trash(f"{top}/runs/second")
+    lock.release()
+
+
 @pytest.mark.parametrize(("mode", "is_fixed"), [(0o777, False), (0o1777, True), (0o755, True)])
 def test_a_trash_is_used_in_a_home_where_others_may_write_if_they_cannot_exchange_it(files_world, trash, mode, is_fixed):
     """On HDFS it is found by its id, so it does not matter what they can rename."""

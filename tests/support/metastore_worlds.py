@@ -50,6 +50,10 @@ class FakeWorld:
         self.files.writer.make_directory(table.location)
         return table
 
+    def add_view(self, name: str, location: str = "") -> Table:
+        self.catalog.add_table(Table(self.database, name, "VIRTUAL_VIEW", location, PARQUET, COLUMNS, BY_DT, view_text="SELECT 1"))
+        return find(self, f"{self.database}.{name}")
+
     @property
     def hive(self) -> Hive:
         return Hive(self, metadata_first=True)
@@ -172,6 +176,18 @@ class RealWorld:
     def add_managed_table(self, name: str) -> Table:
         self.gateway.spark.sql(f"CREATE TABLE {self.database}.{name} (id int, v string) PARTITIONED BY (dt string) STORED AS PARQUET")
         return self.metastore.tables(self.database, [name])[name]
+
+    def add_view(self, name: str, location: str = "") -> Table:
+        """By the metastore's own interface, which takes a location for it, too."""
+        stored = self.stored(self.add_table(f"like_{name}"), "").deepCopy()
+        stored.setTableName(name)
+        stored.setTableType("VIRTUAL_VIEW")
+        stored.getSd().setLocation(location or None)
+        stored.setParameters(self.gateway.jvm.java.util.HashMap({}))
+        stored.setViewOriginalText("SELECT 1")
+        stored.setViewExpandedText("SELECT 1")
+        self.client.createTable(stored)
+        return find(self, f"{self.database}.{name}")
 
     def rename_partition(self, table: Table, old: str, new: str) -> None:
         stored = self.stored(table, old)

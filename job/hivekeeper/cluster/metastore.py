@@ -139,7 +139,8 @@ class HiveMetastore:
             "storage": vars(partition.storage),
             "parameters": dict(partition.parameters),
         }
-        return bool(_ask(self._writer.addPartition, table.database, table.name, json.dumps(record)))
+        seen = json.dumps({"owner": table.owner, "create_time": table.create_time})
+        return bool(_ask(self._writer.addPartition, table.database, table.name, seen, json.dumps(record)))
 
     def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
         seen = json.dumps({"owner": table.owner, "create_time": table.create_time, "location": table.location})

@@ -542,7 +542,10 @@ class FakeFiles:
         self.namespace.rename(self._exact(path), target)
 
     def _require_own_trash(self, directory: str) -> None:
-        """All that exists from the user's trash down to there is this user's alone to write to."""
+        """All that exists from the user's trash down to there is this user's alone to write to, and the last one to pass."""
+        last = self.namespace.find(directory)
+        if last is not None and last.mode & 0o077:
+            raise ForeignTrash(f"{directory}: open for others")
         while f"{directory}/".startswith(f"{names.parent(TRASH)}/"):
             node = self.namespace.find(directory)
             if node is not None and (node.attributes.owner != self.user or node.mode & 0o022 or not node.is_dir):

@@ -131,7 +131,7 @@ class FakeMetastore:
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
         self._read("tables")
         found = (self.catalog.tables.get(f"{database}.{name}".lower()) for name in sorted(names))
-        return _light_together([self._readable(table) for table in found if table is not None])
+        return _light_together([self._readable(_without_place_of_view(table)) for table in found if table is not None])
 
     def partitions(self, table: Table) -> Tuple[Partition, ...]:
         self._read("partitions")
@@ -336,7 +336,7 @@ class FakeMetastore:
             self.before_request("locations_below")
             for name in wanted[start : start + TABLES_AT_ONCE]:
                 if name in self.catalog.tables:
-                    found.setdefault(name, []).append(self.catalog.tables[name])
+                    found.setdefault(name, []).append(_without_place_of_view(self.catalog.tables[name]))
 
     def _qualified(self, table: Table) -> Table:
         paths = {key: self._files.qualify(path) for key, path in table.spark_paths.items() if _is_path(path)}
@@ -387,6 +387,7 @@ class FakeMetastore:
                 self.catalog.put_partition(table.full_name, dataclasses.replace(partitions[name], parameters=parameters))
 
     def _add_partition(self, table: Table, partition: Partition) -> bool:
+        self._require_same(table, has_moved=True)
         name = quoting.partition_name([column.name for column in table.partition_columns], partition.values)
         if name in self._partitions(table):
             return False
@@ -427,11 +428,11 @@ class FakeMetastore:
             parameters = _without_row_statistics(partition.parameters)
             self.catalog.add_partition(name, dataclasses.replace(partition, parameters=parameters))
 
-    def _require_same(self, table: Table) -> None:
+    def _require_same(self, table: Table, has_moved: bool = False) -> None:
         self._partitions(table)  # raises unless the table exists
         stored = self.catalog.tables[table.full_name]
         is_same = (stored.owner, stored.create_time) == (table.owner, table.create_time)
-        if not is_same or not self._lies_at(stored.location, table.location):
+        if not is_same or not (has_moved or self._lies_at(stored.location, table.location)):
             raise MetastoreRefused(f"{table.full_name} is another table by now")
 
     def _make_place(self, location: str) -> None:
@@ -529,6 +530,10 @@ class FakeMetastore:
         (own, places), top = root, self._files.qualify(location).rstrip("/") + "/"
         is_in = any(f"{place.rstrip('/')}/".startswith(top) for place in places)
         return is_in or bool(own) and top.startswith(names.before_pattern(own).rstrip("/") + "/")
+
+
+def _without_place_of_view(table: Table) -> Table:
+    return dataclasses.replace(table, location="") if table.kind == "VIRTUAL_VIEW" else table
 
 
 def _is_path(text: str) -> bool:

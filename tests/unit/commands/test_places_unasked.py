@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hivekeeper.codes import Exit
@@ -146,3 +148,27 @@ def test_what_discovery_dropped_is_told_and_stops_nothing_if_the_metastore_fails
     assert (result.code, unit.why.code, "could not be put back" in unit.why.what) == (Exit.INVESTIGATE, Code.MOVED, True)
     assert desk.recover().code is Exit.DONE
     assert desk.compact().code is Exit.DONE
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_discovery_dropped_is_not_put_back_into_another_table_that_has_the_name_by_then(command):
+    """RENAME TO and CREATE TABLE, just after the run has asked: each partition that comes back is a call."""
+    desk, met = set_up_discovering(command), []
+    world, live = desk.world, desk.live("dt=1")
+
+    def act(what):
+        if "dropped" not in met and what.startswith("rename_exact") and what.endswith(f"/u00001 {live}"):
+            met.append("dropped")
+            world.catalog.drop_partition(TABLE, "dt=1")
+        if "renamed" not in met and what.startswith("metastore.add_partition"):
+            met.append("renamed")
+            world.catalog.add_table(replace(world.table(TABLE), name="former"), world.catalog.partitions[TABLE].values())
+            world.catalog.drop_table(TABLE)
+            elsewhere = "hdfs://nn/warehouse/sales/elsewhere"
+            world.catalog.add_table(a_table(["dt"], owner="mallory", location=elsewhere, create_time=6), [])
+
+    world.files.before_step = act
+    result = getattr(desk, command)()
+    assert met == ["dropped", "renamed"]
+    assert not world.catalog.partitions[TABLE]
+    assert result.code is Exit.INVESTIGATE

@@ -110,6 +110,17 @@ def test_a_directory_that_a_table_of_spark_has_too_is_not_compacted(desk, below,
     assert without_lock(desk.world.picture()) == picture
 
 
+@pytest.mark.parametrize("place", ["same", "inside", "around", "control"])
+def test_a_view_has_no_place_whatever_location_it_was_given(desk, place):
+    """By the metastore's own interface, which asks for no right to that directory: nobody reads a view's files."""
+    put_over(desk, place)
+    other = desk.world.catalog.tables[OTHER]
+    desk.world.catalog.tables[OTHER] = replace(other, kind="VIRTUAL_VIEW", view_text="SELECT 1")
+    result = desk.compact()
+    assert (result.code, set(outcomes(result).values())) == (Exit.DONE, {"swapped"})
+    assert desk.cleanup().code is Exit.DONE
+
+
 def test_a_pattern_beside_which_the_control_directory_is_made_is_around_the_table(desk):
     """What such a table finds is not filtered for hidden names: Spark would read our records as its rows."""
     desk.world.catalog.add_table(a_table(name="other", location="hdfs://nn/warehouse/sales/*"), [])

@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.hive.common.StatsSetupConst;
 import org.apache.hadoop.hive.metastore.TableType;
-import org.apache.hadoop.hive.metastore.api.InvalidOperationException;
 import org.apache.hadoop.hive.metastore.api.NoSuchObjectException;
 import org.apache.hadoop.hive.metastore.api.Partition;
 import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
@@ -42,7 +41,8 @@ public class BackupTables {
       throws Exception {
     Table source = connection.client.getTable(ofDatabase, of);
     Map<String, Object> wanted = Json.readMap(seen);
-    requireSame(source, wanted);
+    // The owner of another one would own what shows the files of the one that was seen.
+    connection.requireSame(source, wanted);
     Table made = source.deepCopy();
     made.setDbName(database);
     made.setTableName(name);
@@ -57,15 +57,6 @@ public class BackupTables {
       dropQuietly(database, name);
       throw failed;
     }
-  }
-
-  /** Another table may have got the name by now. Its owner would own what shows the files of the one that was seen. */
-  private void requireSame(Table source, Map<String, Object> seen) throws InvalidOperationException {
-    boolean isSame =
-        MetastoreReader.text(source.getOwner()).equals(seen.get("owner"))
-            && source.getCreateTime() == ((Number) seen.get("create_time")).intValue()
-            && !connection.isElsewhere(source.getSd(), (String) seen.get("location"));
-    if (!isSame) throw new InvalidOperationException(source.getDbName() + "." + source.getTableName() + " is another table by now");
   }
 
   private static Map<String, String> parametersLike(Table source, Map<String, Object> own) {
@@ -110,7 +101,7 @@ public class BackupTables {
         move(partition.getSd(), made.getSd().getLocation());
         added.add(partition);
       }
-      requireSame(connection.client.getTable(source.getDbName(), source.getTableName()), seen);
+      connection.requireSame(connection.client.getTable(source.getDbName(), source.getTableName()), seen);
       if (!added.isEmpty()) connection.client.add_partitions(added, true, false);
     }
   }

@@ -16,6 +16,7 @@ import org.apache.hadoop.hive.metastore.IMetaStoreClient;
 import org.apache.hadoop.hive.metastore.RetryingMetaStoreClient;
 import org.apache.hadoop.hive.metastore.Warehouse;
 import org.apache.hadoop.hive.metastore.api.EnvironmentContext;
+import org.apache.hadoop.hive.metastore.api.InvalidOperationException;
 import org.apache.hadoop.hive.metastore.api.NoSuchObjectException;
 import org.apache.hadoop.hive.metastore.api.Partition;
 import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
@@ -138,6 +139,15 @@ public class MetastoreConnection {
   boolean isElsewhere(StorageDescriptor sd, String expected) {
     String location = sd.getLocation() == null ? "" : sd.getLocation();
     return expected != null && !qualify(expected).equals(qualify(location));
+  }
+
+  /** Another table may have got the name by now. `seen`: {owner, create_time, location}; a location that is null may be any. */
+  void requireSame(Table found, Map<String, Object> seen) throws InvalidOperationException {
+    boolean isSame =
+        MetastoreReader.text(found.getOwner()).equals(seen.get("owner"))
+            && found.getCreateTime() == ((Number) seen.get("create_time")).intValue()
+            && !isElsewhere(found.getSd(), (String) seen.get("location"));
+    if (!isSame) throw new InvalidOperationException(found.getDbName() + "." + found.getTableName() + " is another table by now");
   }
 
   /** Without this the metastore counts files itself and marks the column statistics as stale. */

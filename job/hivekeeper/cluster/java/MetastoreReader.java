@@ -8,6 +8,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.hadoop.hive.metastore.TableType;
 import org.apache.hadoop.hive.metastore.api.FieldSchema;
 import org.apache.hadoop.hive.metastore.api.MetaException;
 import org.apache.hadoop.hive.metastore.api.Order;
@@ -169,8 +170,8 @@ public class MetastoreReader {
     TableBatches batches = new TableBatches(connection, database, Json.readStrings(names));
     for (List<Table> batch = batches.next(); batch != null; batch = batches.next()) {
       for (Table table : batch) {
-        String location = table.getSd() == null ? null : table.getSd().getLocation();
-        if (location != null && !location.isEmpty()) places.put(table.getTableName(), connection.qualify(location));
+        String location = location(table);
+        if (!location.isEmpty()) places.put(table.getTableName(), connection.qualify(location));
         Set<String> elsewhere = new LinkedHashSet<String>(sparkPaths(table, mostCharacters));
         elsewhere.remove(places.get(table.getTableName()));
         List<String> own = new ArrayList<String>(elsewhere);
@@ -286,7 +287,7 @@ public class MetastoreReader {
     found.put("database", table.getDbName());
     found.put("name", table.getTableName());
     found.put("kind", text(table.getTableType()));
-    found.put("location", text(sd.getLocation()));
+    found.put("location", location(table));
     found.put("storage", storage(sd));
     found.put("columns", columns(sd.getCols()));
     found.put("partition_columns", columns(table.getPartitionKeys()));
@@ -299,6 +300,12 @@ public class MetastoreReader {
     found.put("create_time", table.getCreateTime());
     found.put("view_text", text(table.getViewExpandedText()));
     return found;
+  }
+
+  /** "" for none. A view has no files, but the metastore takes any location for it, without asking for a right to that directory. */
+  private static String location(Table table) {
+    boolean isView = TableType.VIRTUAL_VIEW.toString().equals(table.getTableType());
+    return isView || table.getSd() == null ? "" : text(table.getSd().getLocation());
   }
 
   static Map<String, Object> storage(StorageDescriptor sd) {

@@ -93,10 +93,11 @@ public class MetastoreWriter {
     return changed;
   }
 
-  /** False if the partition exists. Columns are the table's, as for any new partition. */
-  public boolean addPartition(String database, String name, String record) throws Exception {
+  /** False if the partition exists. Columns are the table's, as for any new partition. `seen` is {owner, create_time} of the table. */
+  public boolean addPartition(String database, String name, String seen, String record) throws Exception {
     Map<String, Object> wanted = Json.readMap(record);
     Table table = connection.client.getTable(database, name);
+    connection.requireSame(table, Json.readMap(seen));
     Partition partition = new Partition();
     partition.setDbName(table.getDbName());
     partition.setTableName(table.getTableName());

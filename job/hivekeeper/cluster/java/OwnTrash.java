@@ -23,22 +23,25 @@ class OwnTrash {
   }
 
   /**
-   * The directory `wanted` at or below `root`, which nobody else may write to, nor to one between; those that are missing are made. By its id if
-   * there are ids: what others may do above `root` does not matter then. Raises ForeignTrash.
+   * The directory `wanted` at or below `root`, which nobody else may pass, nor write to one between; those that are missing are made. By its id
+   * if there are ids: what others may do above `root` does not matter then. Raises ForeignTrash.
    */
   Path open(Path root, Path wanted) throws IOException {
     List<Path> down = new ArrayList<Path>();
     for (Path one = wanted; !one.equals(root); one = one.getParent()) down.add(0, one);
     // A router may have the trash in another nameservice.
     hasIds = hasIds && place.beside(root).hasIds();
-    Path exact = openOne(root, root);
+    Path exact = openOne(root, root, false);
     if (!hasIds) requireFixed(root.getParent());
-    for (Path one : down) exact = openOne((Path) one, Path.mergePaths(exact, new Path("/" + ((Path) one).getName())));
+    for (Path one : down) exact = openOne((Path) one, Path.mergePaths(exact, new Path("/" + ((Path) one).getName())), one.equals(wanted));
     return exact;
   }
 
-  /** `exact` is the same directory as `path`, in the one that was looked at before it. */
-  private Path openOne(Path path, Path exact) throws IOException {
+  /**
+   * `exact` is the same directory as `path`, in the one that was looked at before it. The last one must be closed: where others may write around
+   * the trash, it may be any directory of this user that they have brought, with those below it.
+   */
+  private Path openOne(Path path, Path exact, boolean isLast) throws IOException {
     Place there = place.beside(exact);
     FileEntry found = FileEntry.at(there);
     if (found == null) {
@@ -51,6 +54,7 @@ class OwnTrash {
     if (!Rights.isOurs(there, found, exact)) throw new ForeignTrash(path, "belongs to " + found.owner);
     if (!found.isDir) throw new ForeignTrash(path, "is not a directory");
     if (Rights.mayOthersWrite(found)) throw new ForeignTrash(path, "is open for others to write to");
+    if (isLast && (found.mode & 077) != 0) throw new ForeignTrash(path, "is open for others");
     return hasIds ? place.fs.makeQualified(new Path(Place.BY_ID + found.fileId)) : exact;
   }
 
