@@ -27,7 +27,7 @@ from hivekeeper.steps.exchange import CarriedOver
 from hivekeeper.steps.late_directories import are_copies
 from hivekeeper.steps.older import Older
 from hivekeeper.steps.outsiders import Outsiders
-from hivekeeper.steps.run_directory import Run, note_gap
+from hivekeeper.steps.run_directory import Run, was_away
 
 log = logging.getLogger(__name__)
 
@@ -198,8 +198,6 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional
     asides, is_all = find_asides(run, unit), True
     if not asides:
         return True
-    # What may be copies is known by that.
-    note_gap(run, unit)
     with nullcontext(None) if expected is None else _staying(run, unit, expected) as still:
         for aside in asides:
             why = why_strange(run, unit, aside, target, is_sure) or _merge_allowed(run, unit, aside, target, still)
@@ -262,7 +260,7 @@ def _merge_allowed(run: Run, unit: PlannedUnit, top: FileInfo, target: str, stil
 
 def _find_had(run: Run, unit: PlannedUnit, target: str) -> Sequence[Found]:
     """What copies may have been made of. Nobody makes any within a moment: what has their names and lengths then is a writer's."""
-    if unit.number not in run.were_away:
+    if not was_away(run, unit):
         return ()
     # Wherever its exchange is, these have the new files, or the rollback's plan has them.
     there = run.look([unit], [target, run.paths.unit("ready", unit.number)])
