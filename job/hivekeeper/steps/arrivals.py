@@ -252,7 +252,7 @@ def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
 
 def _merge_allowed(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
     try:
-        return _merge(run, top, target, still, Older(run, unit), _find_had(run, unit, target))
+        return _merge(run, unit, top, target, still)
     except NoPermission as error:
         # It must not keep the unit away for that.
         return str(error)
@@ -267,10 +267,11 @@ def _find_had(run: Run, unit: PlannedUnit, target: str) -> Sequence[Found]:
     return [*unit.manifest, *unit.expected, *(entry for one in there.values() for entry in one.entries)]
 
 
-def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive], older: Older, had: Sequence[Found]) -> str:
+def _merge(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
     """Why not all was merged, "" if it was. Without recursion: anyone who may write to the table may nest directories deeper than Python's
     stack.
     """
+    older, had = Older(run, unit), _find_had(run, unit, target)
     into = run.files.stat(target)
     waiting, merged, why = [(top, target, into.file_id if into else 0)], [], ""
     left = older.why_left([top], target, into.file_id if into else 0)
