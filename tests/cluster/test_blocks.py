@@ -1,4 +1,6 @@
-"""What HDFS does with the blocks of files that a snapshot holds and under a full quota: facts for an exchange of files by concat."""
+"""What HDFS promises of files and their blocks where only its superuser, or a client of short answers, can tell: exchanges by concat with
+snapshots and a full quota, where a file that was moved is found again, and listings that are too long for one answer with all blocks.
+"""
 
 from __future__ import annotations
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from hivekeeper.commands.cleanup_orphans import clean_up_orphans
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
-from hivekeeper.plan.orphans import Orphan, OrphanKind
+from hivekeeper.plan.orphans import Orphan, OrphanKind, OrphanState
 from hivekeeper.report.results import CommandResult
 from support.builders import a_table
 from support.contexts import a_context
@@ -59,3 +59,31 @@ def leftovers(result: CommandResult) -> List[Orphan]:
 def records(result: CommandResult) -> Orphan:
     (found,) = [one for one in leftovers(result) if one.kind is OrphanKind.RECORDS]
     return found
+
+
+def drop_and_mark(desk: Desk) -> None:
+    """Until the next `clean` may discard."""
+    drop(desk)
+    assert records(clean(desk)).state is OrphanState.MARKED
+    wait(desk, 8)
+
+
+def backups_in(desk: Desk, top: str) -> List[str]:
+    return sorted(path for path in desk.world.files.contents(top) if "/retired/" in path)
+
+
+def without_mark(picture: Mapping[str, object]) -> Dict[str, object]:
+    """A mark goes where it is not certain any more that the table was dropped."""
+    return {path: content for path, content in picture.items() if not path.endswith("/_orphan.json")}
+
+
+def before_first(desk: Desk, words: Sequence[str], act: Callable[[], object]) -> None:
+    """Let somebody act just before the first step of a command that contains all these words."""
+
+    def watch(what: str) -> None:
+        if all(word in what for word in words):
+            desk.world.files.before_step = None
+            act()
+            desk.world.clock.elapsed_ms += 61_000
+
+    desk.world.files.before_step = watch

@@ -131,8 +131,9 @@ class HadoopFiles:
         """Whether a directory is found by its id: the one beside or around it with a lock of ours was. Not any on the same server: a router
         may ask another NameNode for another table.
         """
-        around = [held for held in self._held if f"{path}/".startswith(f"{names.parent(held)}/")]
-        return path.startswith("hdfs:") and bool(around) and self._held[max(around, key=lambda held: len(names.parent(held)))] != 0
+        # A job that asks may run beside a cleanup, which takes and releases the locks of other tables.
+        found = {names.parent(held): file_id != 0 for held, file_id in list(self._held.items())}
+        return path.startswith("hdfs:") and found.get(_find_nearest(path, found), False)
 
     def stat(self, path: str) -> Optional[FileInfo]:
         exact = self._named(path)
@@ -378,11 +379,11 @@ class HadoopFiles:
         return f"{server}/.reserved/.inodes/{ids[nearest]}{path[len(nearest) :]}"
 
     def _ids(self) -> Mapping[str, int]:
-        # A job that asks may run beside a cleanup, which takes and releases the locks of other tables.
+        """Of the directories that are found by their ids."""
         ids = dict(self._held)
         for anchors in list(self._anchors.values()):
             ids.update(anchors)
-        return ids
+        return {directory: file_id for directory, file_id in ids.items() if file_id}
 
     def _by_id(self, directory: str, file_id: int) -> str:
         """The path that is the directory's id, if that is known and directories are found so."""
@@ -539,9 +540,9 @@ def _told_by(paths: Mapping[str, str]) -> Iterator[None]:
         raise type(error)(message) from error
 
 
-def _find_nearest(near: str, ids: Mapping[str, int]) -> str:
+def _find_nearest(near: str, directories: Iterable[str]) -> str:
     """The nearest of these directories that is `near` or around it, "" for none."""
-    return max((directory for directory, id in ids.items() if id and f"{near}/".startswith(f"{directory}/")), key=len, default="")
+    return max((directory for directory in directories if f"{near}/".startswith(f"{directory}/")), key=len, default="")
 
 
 def _for_owner_only(path: str, flags: int) -> int:

@@ -29,7 +29,8 @@ def require_trusted(files: Files, paths: Sequence[str], trusted: Collection[str]
 def refuse_untrusted(files: Files, paths: Sequence[str], trusted: Collection[str]) -> Optional[Reason]:
     """Why the first such file is not to be used; None if there is none. What is missing, or not on HDFS, is left to its reader.
 
-    Spark takes most paths for URIs, so each is judged as it is written, and decoded.
+    Spark takes most paths for URIs (Utils.resolveURI), but not those of `spark.sql.hive.metastore.jars.path` (DataSource.
+    checkAndGlobPathIfNecessary): one with a `%` is judged as it is written, and decoded.
     """
     for path in dict.fromkeys(files.qualify(spelled) for each in paths for spelled in (each, unquote(each))):
         if path.startswith(FILE_SYSTEMS):

@@ -27,7 +27,7 @@ from hivekeeper.steps.exchange import CarriedOver
 from hivekeeper.steps.late_directories import are_copies
 from hivekeeper.steps.older import Older
 from hivekeeper.steps.outsiders import Outsiders
-from hivekeeper.steps.run_directory import Run, note_gap
+from hivekeeper.steps.run_directory import Run, was_away
 
 log = logging.getLogger(__name__)
 
@@ -198,8 +198,6 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional
     asides, is_all = find_asides(run, unit), True
     if not asides:
         return True
-    # What may be copies is known by that.
-    note_gap(run, unit)
     with nullcontext(None) if expected is None else _staying(run, unit, expected) as still:
         for aside in asides:
             why = why_strange(run, unit, aside, target, is_sure) or _merge_allowed(run, unit, aside, target, still)
@@ -254,7 +252,7 @@ def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
 
 def _merge_allowed(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
     try:
-        return _merge(run, top, target, still, Older(run, unit), _find_had(run, unit, target))
+        return _merge(run, unit, top, target, still)
     except NoPermission as error:
         # It must not keep the unit away for that.
         return str(error)
@@ -262,17 +260,18 @@ def _merge_allowed(run: Run, unit: PlannedUnit, top: FileInfo, target: str, stil
 
 def _find_had(run: Run, unit: PlannedUnit, target: str) -> Sequence[Found]:
     """What copies may have been made of. Nobody makes any within a moment: what has their names and lengths then is a writer's."""
-    if unit.number not in run.were_away:
+    if not was_away(run, unit):
         return ()
     # Wherever its exchange is, these have the new files, or the rollback's plan has them.
     there = run.look([unit], [target, run.paths.unit("ready", unit.number)])
     return [*unit.manifest, *unit.expected, *(entry for one in there.values() for entry in one.entries)]
 
 
-def _merge(run: Run, top: FileInfo, target: str, still: Optional[StillLive], older: Older, had: Sequence[Found]) -> str:
+def _merge(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
     """Why not all was merged, "" if it was. Without recursion: anyone who may write to the table may nest directories deeper than Python's
     stack.
     """
+    older, had = Older(run, unit), _find_had(run, unit, target)
     into = run.files.stat(target)
     waiting, merged, why = [(top, target, into.file_id if into else 0)], [], ""
     left = older.why_left([top], target, into.file_id if into else 0)

@@ -23,7 +23,7 @@ from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_c
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.places import is_alone
-from hivekeeper.steps.run_directory import Run, fenced, is_gone, note_gap
+from hivekeeper.steps.run_directory import Run, fenced, is_gone, was_away
 from hivekeeper.steps.unfinished import needs_investigation, too_many
 
 log = logging.getLogger(__name__)
@@ -137,10 +137,8 @@ class DirectoryExchange:
         # Nothing of another table's directory, which somebody may rename to that path, but not read.
         is_own = self.unit.lay_in(seen.file_id, seen.entries)
         late = manifests.find_late(self.unit.manifest, seen.entries) if is_own else ()
-        note_gap(self.run, self.unit)
         # Nobody closes live within a moment, and then has others write to what has left it.
-        was_away = self.run.is_recovered or self.unit.number in self.run.were_away
-        backup = self.left if was_away else ""
+        backup = self.left if self.run.is_recovered or was_away(self.run, self.unit) else ""
         carried = arrivals.move_late(self.run, self.unit, late, expected, backup)
         if is_own:
             arrivals.return_staging(self.run, self.unit, seen.entries, expected)

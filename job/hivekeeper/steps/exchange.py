@@ -19,9 +19,9 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.manifests import Expected, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
-from hivekeeper.steps import late_directories, places, run_directory
+from hivekeeper.steps import late_directories, places
 from hivekeeper.steps.checks import Checked, find_other_directory
-from hivekeeper.steps.run_directory import Run
+from hivekeeper.steps.run_directory import Run, end_gap
 from hivekeeper.steps.unfinished import MOST_TRIES, denied, interrupted, needs_investigation, require_answers
 
 
@@ -184,9 +184,6 @@ def carry_out(exchange: Exchange) -> UnitResult:
             _start_gap(exchange, began)
             done = exchange.means.exchange(checked)
             why, gap_ms = done.why, clock.monotonic_ms() - began if exchange.unit.join is None else None
-            run_directory.note_gap(exchange.run, exchange.unit)
-            # What comes now takes its time while live is there.
-            exchange.run.away_since_ms.clear()
             if why and done.aside:
                 return _keep_aside(exchange, done.aside, _why_aside(exchange, done.aside, why))
             return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, began, gap_ms, done.nothing_late)
@@ -197,11 +194,12 @@ def carry_out(exchange: Exchange) -> UnitResult:
         # It is unknown whether the change happened; the location of the files shows it.
         if not begun:
             return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
-        run_directory.note_gap(exchange.run, exchange.unit)
-        with _telling_if_denied(exchange):
-            settled = settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
-        run_directory.note_gap(exchange.run, exchange.unit)
-        return settled
+        try:
+            with _telling_if_denied(exchange):
+                return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
+        finally:
+            # Where it ended without live.
+            end_gap(exchange.run, exchange.unit)
 
 
 def why_exactly(exchange: Exchange, why: Optional[Reason]) -> Optional[Reason]:
@@ -371,6 +369,7 @@ def _put_back(exchange: Exchange, why: Reason) -> UnitResult:
 def _finish(exchange: Exchange, since_ms: Optional[float], gap_ms: Optional[float] = None, nothing_late: bool = False) -> UnitResult:
     """Steps 6 and 7, after the new files are live: carry over, then verify. `since_ms`: as for `Means.settle_live`."""
     assert exchange.expected is not None
+    end_gap(exchange.run, exchange.unit)
     carried = NOTHING_LATE if nothing_late else exchange.means.carry_over(exchange.expected)
     entries = exchange.means.settle_live(since_ms, exchange.expected)
     if exchange.means.holds(exchange.expected, entries):
@@ -408,6 +407,7 @@ def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Op
     """End an exchange with the old files live, which may have been away: what others put at its place may be aside still, although an
     earlier try, or one that was killed, has put it back. A directory in it may have come before it left.
     """
+    end_gap(exchange.run, exchange.unit)
     exchange.cancel()
     unmerged = exchange.means.find_unmerged()
     if unmerged:

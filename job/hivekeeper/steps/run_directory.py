@@ -108,10 +108,10 @@ class Run:
     above: Mapping[str, Attributes] = field(default_factory=dict)
     checkpoint_interval: Optional[int] = None
     log_retention_ms: int = 0
-    # The units whose files were away for longer than a moment (`note_gap`): of a recovery, also those that had left live when it began, or
+    # The units whose files were away for longer than a moment (`end_gap`): of a recovery, also those that had left live when it began, or
     # perhaps when an earlier one did, which was killed.
     were_away: Set[UnitNumber] = field(default_factory=set, compare=False)
-    # When the exchange began that is going on, by number (monotonic): since then the unit's files may be away.
+    # When an exchange began, by number (monotonic): since then the unit's files may be away, until `end_gap`.
     away_since_ms: Dict[UnitNumber, float] = field(default_factory=dict, compare=False)
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
     # Of the directories with the new files of units that were looked at before these were live, by number: what is younger came since.
@@ -358,17 +358,23 @@ def _open_up(run: Run, states: Iterable[str], above: Sequence[str], group_reads:
     return run if passed is None else replace(run, rights=given, above=passed)
 
 
-def note_gap(run: Run, unit: PlannedUnit) -> None:
-    """Note that a unit's files are away, or were, for so long that this is an outage: in the run's directory, too, for its recovery, which
-    may find live there again.
+def end_gap(run: Run, unit: PlannedUnit) -> None:
+    """Note, in the run's directory, too, if a unit's files were away for so long that this is an outage: a recovery may find it live again.
+
+    Only once they are live, or nothing more is tried: in an encryption zone this waits for the KMS, which no rename does.
     """
+    is_long = was_away(run, unit)
+    if run.away_since_ms.pop(unit.number, None) is not None and is_long:
+        run.were_away.add(unit.number)
+        with suppress(FilesError):
+            run.files.write_new(run.paths.away(unit.number), "")
+
+
+def was_away(run: Run, unit: PlannedUnit) -> bool:
+    """Whether a unit's files are away, or were, for so long that this is an outage. Makes no call."""
     since_ms = run.away_since_ms.get(unit.number)
-    if since_ms is None or unit.number in run.were_away or run.cluster.clock.monotonic_ms() - since_ms <= LONG_GAP_MS:
-        return
-    run.were_away.add(unit.number)
-    # No call for this may keep the unit away.
-    with suppress(FilesError):
-        run.files.write_new(run.paths.away(unit.number), "")
+    is_long = since_ms is not None and run.cluster.clock.monotonic_ms() - since_ms > LONG_GAP_MS
+    return is_long or unit.number in run.were_away
 
 
 def return_backup(run: Run, unit: PlannedUnit, aside: str) -> None:

@@ -20,9 +20,8 @@ from support.builders import a_partition, a_table
 from support.contexts import a_context
 from support.desk import EVERYTHING, Desk
 from support.hive_statements import Hive
-from support.leftovers import SHAPES, build, clean, wait
+from support.leftovers import SHAPES, backups_in, build, clean, drop_and_mark, wait
 from support.world import World
-from unit.commands.test_cleanup_orphans import backups_in, drop_and_mark
 from unit.commands.test_former_tables import take_place
 
 HOURS_MS = 5 * 3_600_000

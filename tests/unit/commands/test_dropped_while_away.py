@@ -4,13 +4,15 @@ that was away longer than a moment is told with 7, whoever had it away: schedule
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from hivekeeper.codes import Exit
 from support.desk import desk_by, outcomes
 from support.fakes.files import Killed
 from support.joined_desk import at, drop_partition, manage, survive
-from support.late_directories import desk_before
+from support.late_directories import desk_before, nest, put_back_with
 
 IN_GAP = ["rename_exact", "/ready/u00001 "]
 
@@ -93,6 +95,35 @@ def test_what_says_that_a_gap_was_long_could_not_be_written():
     result = desk.compact()
     assert outcomes(result) == {"dt=1": "misplaced", "dt=2": "swapped"}
     assert result.code is Exit.INVESTIGATE
+
+
+def fail_its_way_in(desk):
+    at(desk, IN_GAP, lambda: drop_after(desk, 600_000, lambda: desk.world.fail_call("rename_exact", False)))
+
+
+def put_it_back_after_a_writer_came_to_its_place(desk):
+    def come():
+        desk.world.clock.sleep_ms(600_000)
+        nest(desk)
+
+    put_back_with(desk, come)
+
+
+@pytest.mark.parametrize("meet", [fail_its_way_in, put_it_back_after_a_writer_came_to_its_place])
+def test_a_long_gap_is_noted_only_once_the_unit_is_live_again(meet, monkeypatch):
+    """In an encryption zone that waits for the KMS."""
+    desk, missing = desk_by(["dt"]), []
+    rows, write_new = desk.world.rows_below(desk.live("dt=1")), desk.world.files.write_new
+
+    def watch(path, *args, **more):
+        if "/away-" in path:
+            missing.append(rows - desk.world.rows_below(desk.live("dt=1")))
+        return write_new(path, *args, **more)
+
+    monkeypatch.setattr(desk.world.files, "write_new", watch)
+    meet(desk)
+    desk.compact()
+    assert missing == [Counter()]
 
 
 def test_a_rollback_was_killed_in_the_gap():

@@ -64,6 +64,14 @@ def test_a_path_is_judged_as_spark_decodes_it_too(files, path):
     assert "belongs to mallory" in refusal(files, path)
 
 
+def test_a_path_is_judged_as_it_is_written_too(files):
+    """So Spark takes those of Hive's classes."""
+    written = f"{DIRECTORY}/hive%20keeper.py"
+    files.writer.add(written, "import this")
+    set_attributes(files, written, owner="mallory", mode=0o644)
+    assert refusal(files, written) == f"{written} belongs to mallory"
+
+
 @pytest.mark.parametrize("path", [APPS, DIRECTORY, ARCHIVE])
 def test_what_belongs_to_somebody_else_is_not_unless_that_user_is_trusted(files, path):
     set_attributes(files, path, owner="mallory")

@@ -87,7 +87,7 @@ class OrcSource {
     reader.close();
   }
 
-  /** The footer is decompressed in a buffer, too. */
+  /** Its postscript is read by itself before the end is: the footer is decompressed in a buffer of that size, too. */
   private static void requireRoom(OrcProto.PostScript postscript, TaskMemory memory) throws IOException {
     boolean compressed = postscript.getCompression() != OrcProto.CompressionKind.NONE;
     long size = OrcLayout.blockSize(postscript);
