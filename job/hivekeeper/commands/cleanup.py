@@ -242,7 +242,7 @@ def _list_gone(table: Table, history: History, census: Optional[Census]) -> Opti
     former, known = retention.find_former(history, own), retention.find_gone(history).keys()
     if census is None:
         return None
-    back = {one for one in known if one == own or rules.is_of_second(one, census.tables_twice())}
+    back = {one for one in known if one == own or rules.is_of_second([one], census.readings())}
     waiting = (known & former) - back
     gone = {one for one in former - waiting if not census.why_perhaps_there([one])}
     new = sorted(gone)[: max(0, strict.MOST_WORD - len(waiting))]
