@@ -186,6 +186,10 @@ class Census:
         unread = dict.fromkeys(table.full_name for table in (*near, *self._failing))
         return [*found, *((f"{name}/(which cannot be read)", top) for name in unread)]
 
+    def expire(self) -> None:
+        """Whoever asks next gets tables that were read since, twice."""
+        self._tables_ms = self._before_ms = None
+
     def _is_old(self, read_ms: Optional[float], most_ms: int) -> bool:
         return read_ms is None or self.cluster.clock.monotonic_ms() - read_ms > most_ms
 
@@ -316,6 +320,18 @@ class Census:
     def _is_there(self, table: Table) -> bool:
         found = self.cluster.metastore.tables(table.database, [table.name]).get(table.name)
         return found is not None and table_id(found) == table_id(table)
+
+
+@dataclass
+class _OfCommand:
+    census: Optional[Census] = None
+
+
+def shared_census(cluster: Cluster) -> Census:
+    """The one of a command for all of its tables. It reads nothing before it is asked."""
+    known = cluster.memory.of(_OfCommand)
+    known.census = known.census or Census(cluster)
+    return known.census
 
 
 def _partitioned(tables: Iterable[Table]) -> Mapping[str, Table]:
