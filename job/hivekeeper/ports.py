@@ -1,4 +1,4 @@
-"""The three ports between the program and a cluster, as contracts.
+"""The ports between the program and a cluster, as contracts: `Files`, `Metastore`, `Rows` and `RowFiles`. `Cluster` holds them.
 
 Each has a real implementation in `cluster/` and an in-memory fake in `tests/support/fakes/`; `tests/contract/` runs
 the same cases on both. No method takes or returns a cluster object, and none makes one gateway call per
@@ -146,6 +146,8 @@ class Files(Protocol):
     # A directory time closer than this to a time of the same clock cannot prove that nothing was added later.
     clock_grain_ms: int
 
+    # ---- locations
+
     def qualify(self, path: str) -> str:
         """The canonical spelling of a location: scheme and authority filled in, no trailing or double slash. A text that is no location
         stays none, and is foreign.
@@ -155,6 +157,8 @@ class Files(Protocol):
         """Whether a location, which is qualified, is on a server that no configuration names: no other method may be called for it, as
         that may never return. Neither this nor `qualify` calls a server.
         """
+
+    # ---- what is there
 
     def look(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
         """Snapshot of each directory in bulk: own file id and time first, then the raw listing, hidden names included.
@@ -178,6 +182,8 @@ class Files(Protocol):
     def stat(self, path: str) -> Optional[FileInfo]:
         """The status of a path; None if it does not exist."""
 
+    # ---- what has an id, wherever it is by now
+
     def id_around(self, directory: str) -> int:
         """The id of the directory in which this one, whose lock is held, was when the lock was taken; 0 where none is found by its id."""
 
@@ -186,6 +192,22 @@ class Files(Protocol):
         The nearest one around a path counts. Only below the directory around one whose lock is held; elsewhere, and for an id of 0, there
         is only the path.
         """
+
+    def is_anywhere(self, near: str, file_id: int) -> bool:
+        """Whether a file or directory with this id is on the file system of a path, wherever it was moved; True if this user may not see
+        it. Raises NotPossible on a file system that does not find files by their ids, and behind a router that looks for ids in another
+        nameservice than that of the path.
+        """
+
+    def find_paths(self, near: str, former: Mapping[int, str]) -> Mapping[int, str]:
+        """Where the files and directories with these ids are on the file system of a path, wherever they were moved: each was at its path
+        at one moment during the call. Those are left out that do not exist, or whose places this user may not find out. One gateway call.
+
+        `former`: by id the path that it had, or "". A directory on the way, up to `near` or else to the root, is listed only if what it
+        contains is not called as it was. Raises NotPossible like is_anywhere, and FilesUnavailable for one that keeps being moved.
+        """
+
+    # ---- making and renaming
 
     def make_directory(self, path: str) -> None:
         """Like mkdir -p, for this user alone (mode 700) whatever umask and default ACLs say; no error if it exists."""
@@ -207,6 +229,8 @@ class Files(Protocol):
         steps in one gateway call, because readers find nothing at live in between. Raises like rename_exact, after any of them.
         """
 
+    # ---- joining files, and taking them apart
+
     def blocks(
         self, path: str, below: int = ANY_LENGTH, ids: Optional[Mapping[str, int]] = None, most: int = ALL
     ) -> Mapping[str, Tuple[Block, ...]]:
@@ -217,20 +241,6 @@ class Files(Protocol):
         `ids` are a bound, too: somebody may put a directory of millions of files in the place of the one that was listed.
 
         In a concat blocks keep ids and stamps, so they tell afterwards whose bytes a file took.
-        """
-
-    def is_anywhere(self, near: str, file_id: int) -> bool:
-        """Whether a file or directory with this id is on the file system of a path, wherever it was moved; True if this user may not see
-        it. Raises NotPossible on a file system that does not find files by their ids, and behind a router that looks for ids in another
-        nameservice than that of the path.
-        """
-
-    def find_paths(self, near: str, former: Mapping[int, str]) -> Mapping[int, str]:
-        """Where the files and directories with these ids are on the file system of a path, wherever they were moved: each was at its path
-        at one moment during the call. Those are left out that do not exist, or whose places this user may not find out. One gateway call.
-
-        `former`: by id the path that it had, or "". A directory on the way, up to `near` or else to the root, is listed only if what it
-        contains is not called as it was. Raises NotPossible like is_anywhere, and FilesUnavailable for one that keeps being moved.
         """
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
@@ -250,6 +260,8 @@ class Files(Protocol):
         """Take the blocks behind `length` from a listed file that consists of these blocks. They are looked at just before: HDFS knows no
         condition. Raises SourceMissing, SourceReplaced, and NotPossible: it has other blocks or is open, or no block ends there.
         """
+
+    # ---- deleting
 
     def remove_empty(self, path: str) -> bool:
         """Delete a directory only if it is empty. Returns False if it is not empty or does not exist.
@@ -276,6 +288,8 @@ class Files(Protocol):
         to write to. Not atomic if the trash is on another file system.
         """
 
+    # ---- contents
+
     def read_pieces(self, file: FileInfo) -> Iterator[str]:
         """The text of a listed file in pieces of bounded size, one call each. Raises SourceMissing and SourceReplaced, possibly in the
         middle.
@@ -289,9 +303,6 @@ class Files(Protocol):
     def read_texts(self, files: Sequence[FileInfo]) -> Mapping[str, str]:
         """The texts of many small listed files by path, in one gateway call; a missing file is left out. Raises SourceReplaced."""
 
-    def user_at(self, path: str) -> str:
-        """This user's name as the owner of files there."""
-
     def write_new(self, path: str, content: Union[str, bytes, Iterable[str]], mode: int = OWNER_ONLY) -> None:
         """Create with a mode (a umask may narrow it), write, sync to disk, close. Not atomic: a kill may leave a partial file. A text given
         in pieces is written in several calls, so that memory holds no more than one call's part.
@@ -299,6 +310,8 @@ class Files(Protocol):
         Raises TargetExists, and SourceMissing if the parent is missing: a run whose directory was taken over must not re-create it
         (FileSystem.createNonRecursive).
         """
+
+    # ---- the lock
 
     def require_lockable(self, path: str) -> None:
         """Raise Refused where `hold` would, because of the file system that the path is on. Changes nothing."""
@@ -311,6 +324,8 @@ class Files(Protocol):
 
         Never breaks a living holder's lock.
         """
+
+    # ---- owners and rights
 
     def attributes(self, directories: Sequence[str], ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Attributes]:
         """Attributes of existing directories in bulk (file attributes from their first data file).
@@ -332,6 +347,9 @@ class Files(Protocol):
         Storage policy and erasure coding apply when a file is created, so call it before a write too. Not atomic.
         """
 
+    def user_at(self, path: str) -> str:
+        """This user's name as the owner of files there."""
+
     def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:
         """What another user owns or others may write to: the directory itself, and entries down to `levels` levels below it.
 
@@ -351,6 +369,8 @@ class Files(Protocol):
         A directory whose id is given is found by it, if it was at its path during the call: so nothing else is changed that comes there.
         Where the file system does not find directories by their ids, as long as it is at its path. Raises NoPermission, and SourceMissing.
         """
+
+    # ---- what stands in the way of a rename or a write
 
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
         """What ties each existing directory to its place, in bulk; missing ones are left out."""
@@ -396,6 +416,9 @@ class MetastoreNoTicket(MetastoreUnavailable):
 
 class MetastoreRefused(MetastoreUnavailable):
     """The metastore answered and refused: missing permission, or the table is gone."""
+
+
+# ---- errors that have the same words wherever they are raised
 
 
 def why_heavy(weight: int) -> str:
@@ -451,6 +474,8 @@ class Metastore(Protocol):
     Any method may raise MetastoreUnavailable.
     """
 
+    # ---- tables and partitions
+
     def databases(self) -> Tuple[str, ...]: ...
 
     def table_names(self, database: str) -> Tuple[str, ...]:
@@ -472,6 +497,8 @@ class Metastore(Protocol):
     def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
         """The named partitions that exist, in bulk. Raises Refused like partitions."""
 
+    # ---- changing them
+
     def update_sizes(
         self,
         table: Table,
@@ -491,6 +518,8 @@ class Metastore(Protocol):
 
         Raises MetastoreRefused if another table has the name by now, by its owner and creation time.
         """
+
+    # ---- backup tables
 
     def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
         """Create the external table `name` (database.table) with the definition of another table and, of its partitions, the named ones.
@@ -517,6 +546,8 @@ class Metastore(Protocol):
         point_backup_table.
         """
 
+    # ---- the catalogue
+
     def make_database(self, name: str, comment: str) -> None:
         """Create a database at the place that the metastore chooses; no error if it exists."""
 
@@ -535,11 +566,15 @@ class Metastore(Protocol):
         no file. Returns False if the table is gone or not ours.
         """
 
+    # ---- Hive's lock
+
     def hold(self, table: Table, timeout_s: float) -> ContextManager[str]:
         """Hold Hive's own exclusive lock, best effort: yields "" if it is held, else the reason why not; never raises.
 
         Hive's readers wait for it too, so hold it for a swap, not for a run. With a timeout of 0 it is not requested.
         """
+
+    # ---- where all tables and databases are
 
     def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
         """Full names of the tables of any database one of whose places equals one of these or is inside it, or whose location contains one,

@@ -91,7 +91,6 @@ class Code(Coded):
         "`{`), the directory before that",
         "give each a directory of its own",
     )
-
     NOT_IN_IMAGE = (
         Topic.TABLES,
         Exit.REFUSED,
@@ -273,8 +272,6 @@ class Code(Coded):
     )
     DROPPED = Topic.ROLLBACK, None, "the metastore does not have it any more", "nothing: the old files stay in the backup until cleanup"
     MOVED = Topic.ROLLBACK, None, "its location in the metastore was changed", "compare the two locations by hand"
-    TABLE_GONE = Topic.RUN, None, "the table is not in the metastore under its name any more", "see whether its rows are needed"
-    RENAMED = Topic.RUN, None, "the partition was renamed meanwhile; its files stay where they are, the log has its new name", "nothing"
     OVERWRITTEN_SINCE = (
         Topic.ROLLBACK,
         None,
@@ -363,6 +360,8 @@ class Code(Coded):
     )
     NOTHING_LEFT_TO_COMPARE = Topic.VERIFY, None, "the backup is discarded, or went with its file, and all files were replaced", "nothing"
 
+    TABLE_GONE = Topic.RUN, None, "the table is not in the metastore under its name any more", "see whether its rows are needed"
+    RENAMED = Topic.RUN, None, "the partition was renamed meanwhile; its files stay where they are, the log has its new name", "nothing"
     CHANGED_MEANWHILE = (
         Topic.RUN,
         None,

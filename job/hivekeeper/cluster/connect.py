@@ -1,4 +1,4 @@
-"""Open the cluster: the driver, the three ports on it, and our identity."""
+"""Open the cluster: the driver, the ports on it, and our identity."""
 
 from __future__ import annotations
 

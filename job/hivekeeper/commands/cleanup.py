@@ -38,7 +38,7 @@ from hivekeeper.runlog.history import Effect, History, UnitKey
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, MOST_UNITS, BackupPlace, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_log
-from hivekeeper.steps.census import Census
+from hivekeeper.steps.census import Census, shared_census
 from hivekeeper.steps.grounds import Answer, CreatedAgain, Directories, Grounds
 from hivekeeper.steps.namenode_time import ask_before_run
 from hivekeeper.steps.observe import find_lives
@@ -51,15 +51,14 @@ BY_HAND = "find out what became of that table; nothing of it is discarded as lon
 
 def clean_up(context: Context) -> CommandResult:
     """Judge the backups of every selected table, and discard those that may go."""
-    census = Census(context.cluster) if context.former_tables else None
-    return per_table.run_on_tables(context, CLEANUP, partial(clean_up_table, census=census))
+    return per_table.run_on_tables(context, CLEANUP, clean_up_table)
 
 
-def clean_up_table(context: Context, table: Table, census: Optional[Census] = None, is_observed: bool = False) -> TableOutcome:
-    """`census`: of all tables, to let go also of the backups of other tables that lay here and are gone. `is_observed`: by the command that
-    this cleanup follows.
-    """
+def clean_up_table(context: Context, table: Table, is_observed: bool = False) -> TableOutcome:
+    """`is_observed`: by the command that this cleanup follows."""
     cluster, settings = context.cluster, context.settings_for(table.full_name)
+    # To let go also of the backups of other tables that lay here and are gone.
+    census = shared_census(cluster) if context.former_tables else None
     table, control = find_control(cluster, table, settings)
     if control is None:
         if not is_observed:
@@ -242,7 +241,7 @@ def _list_gone(table: Table, history: History, census: Optional[Census]) -> Opti
     former, known = retention.find_former(history, own), retention.find_gone(history).keys()
     if census is None:
         return None
-    back = {one for one in known if one == own or rules.is_of_second(one, census.tables_twice())}
+    back = {one for one in known if one == own or rules.is_of_second([one], census.readings())}
     waiting = (known & former) - back
     gone = {one for one in former - waiting if not census.why_perhaps_there([one])}
     new = sorted(gone)[: max(0, strict.MOST_WORD - len(waiting))]

@@ -279,13 +279,13 @@ def _find_doubt(records: _Records) -> Optional[Doubt]:
     begun = [plan.run for plan in records.plans if plan.operation != CLEANUP] or [store.run_of(name) for name in records.unplanned]
     if begun:
         return Doubt(f"run {begun[0]} was interrupted: rows that readers miss may be there alone", is_sign=True)
-    ids, tables = rules.ids_of(records.history, records.plans), records.census.tables_twice()
-    doubt = rules.doubt_drop(ids, records.database, tables)
+    ids, readings = rules.ids_of(records.history, records.plans), records.census.readings()
+    doubt = rules.doubt_drop(ids, records.database, readings)
     if doubt and doubt.is_sign:
         return doubt
     # From another database, only a table at its place can tell anything.
     homes = Homes({}) if doubt else find_homes(records.cluster)
-    shared = rules.why_shared(ids, records.table, records.control, tables, homes)
+    shared = rules.why_shared(ids, records.table, records.control, readings, homes)
     if not shared:
         return doubt
     return Doubt(doubt.why if doubt else shared.what, is_sign=True)

@@ -28,7 +28,7 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.steps import backup_tables, finish, identity, ownership, removal, run_directory, table_lock
-from hivekeeper.steps.census import Census
+from hivekeeper.steps.census import shared_census
 from hivekeeper.steps.removal import Aside
 
 log = logging.getLogger(__name__)
@@ -38,10 +38,10 @@ FORGET = "forget"
 
 def forget(context: Context) -> CommandResult:
     """Remove what Hivekeeper keeps of each selected table."""
-    return per_table.run_on_tables(context, FORGET, partial(_forget_table, removal.Removed(context.cluster), Census(context.cluster)))
+    return per_table.run_on_tables(context, FORGET, partial(_forget_table, removal.Removed(context.cluster)))
 
 
-def _forget_table(removed: removal.Removed, census: Census, context: Context, table: Table) -> TableOutcome:
+def _forget_table(removed: removal.Removed, context: Context, table: Table) -> TableOutcome:
     settings = context.settings_for(table.full_name)
     table, control = find_control(context.cluster, table, settings)
     own = control or ControlPaths.of(table.location, table.partitioned)
@@ -50,14 +50,14 @@ def _forget_table(removed: removal.Removed, census: Census, context: Context, ta
     cluster = confine(context.cluster, Jail.of_records(table.full_name, *places))
     found: Optional[Forgotten] = None
     if control is None or context.dry_run:
-        found = _look(cluster, census, table, control) if control else None
+        found = _look(cluster, table, control) if control else None
     else:
         with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-            found, aside = _set_aside(replace(context, cluster=cluster), census, table, control, lock)
+            found, aside = _set_aside(replace(context, cluster=cluster), table, control, lock)
         # Only now: the lock, which is in it, is released.
         removal.delete_records(cluster.files, aside)
     if not context.dry_run:
-        _finish(cluster, census, table, leftovers)
+        _finish(cluster, table, leftovers)
     shown = found or (Forgotten(leftovers[0].top) if leftovers else None)
     return TableOutcome(table.full_name, None if context.dry_run or shown is None else context.run, forgotten=shown)
 
@@ -69,27 +69,27 @@ def _is_ours(cluster: Cluster, table: Table, removed: ControlPaths) -> bool:
     return not why
 
 
-def _look(cluster: Cluster, census: Census, table: Table, control: ControlPaths) -> Forgotten:
+def _look(cluster: Cluster, table: Table, control: ControlPaths) -> Forgotten:
     """What would be removed. Raises Refused if anything is still needed."""
     ownership.require_own_records(cluster, table, control, cluster.trusted_owners)
-    found, _ = _describe(cluster, census, table, control)
+    found, _ = _describe(cluster, table, control)
     records = store.find_runs(cluster.files, control)
     known = {control.run(name).top for name in records}
     _refuse_strangers(table, [path for path in removal.find_strangers(cluster.files, control) if path not in known])
     return found
 
 
-def _set_aside(context: Context, census: Census, table: Table, control: ControlPaths, lock: Lock) -> Tuple[Forgotten, Aside]:
+def _set_aside(context: Context, table: Table, control: ControlPaths, lock: Lock) -> Tuple[Forgotten, Aside]:
     """Drop the backup tables, then set the control directory aside. Killed between: the next one does the rest."""
     cluster = context.cluster
-    found, history = _describe(cluster, census, table, control)
+    found, history = _describe(cluster, table, control)
     finish.tidy_up(cluster, table, control, every=True)
     _require_dropped(cluster, table, control)
     _refuse_strangers(table, removal.find_strangers(cluster.files, control))
     return found, removal.set_aside(cluster, table, control, lock, context.run, rules.ids_of(history))
 
 
-def _finish(cluster: Cluster, census: Census, table: Table, leftovers: List[ControlPaths]) -> None:
+def _finish(cluster: Cluster, table: Table, leftovers: List[ControlPaths]) -> None:
     full: List[str] = []
     for removed in leftovers:
         if names.NEW.fullmatch(names.base(removed.top)):
@@ -98,7 +98,7 @@ def _finish(cluster: Cluster, census: Census, table: Table, leftovers: List[Cont
         ownership.require_own_records(cluster, table, removed, cluster.trusted_owners)
         aside = removal.read_aside(cluster, removed)
         if aside.history is not None:
-            _refuse_log_of_other(census, table, identity.know_history(cluster, table, aside.history))
+            _refuse_log_of_other(cluster, table, identity.know_history(cluster, table, aside.history))
         if not removal.finish_removal(cluster, table, aside):
             back = ControlPaths.of_removed(removed.top)
             raise Refused(
@@ -117,7 +117,7 @@ def _finish(cluster: Cluster, census: Census, table: Table, leftovers: List[Cont
         )
 
 
-def _describe(cluster: Cluster, census: Census, table: Table, control: ControlPaths) -> Tuple[Forgotten, History]:
+def _describe(cluster: Cluster, table: Table, control: ControlPaths) -> Tuple[Forgotten, History]:
     """What Hivekeeper has of a table, and its log as it is written. Raises Refused if the table, or a reader of its log, still needs it."""
     require_own_place(cluster, table, control)
     logged = store.read_history(cluster, control)
@@ -129,15 +129,15 @@ def _describe(cluster: Cluster, census: Census, table: Table, control: ControlPa
     backups = retention.list_backups(history)
     if backups:
         raise _needed(table, *_explain_backups(table, backups, retention.find_former(history, table_id(table))))
-    _refuse_log_of_other(census, table, history)
+    _refuse_log_of_other(cluster, table, history)
     entries = store.list_log(cluster.files, control).entries
     return Forgotten(control.top, len(entries), backup_tables.find_left(cluster, table, history)), logged
 
 
-def _refuse_log_of_other(census: Census, table: Table, history: History) -> None:
+def _refuse_log_of_other(cluster: Cluster, table: Table, history: History) -> None:
     """Raise Refused if the log is also about another table, which may only have been renamed or moved away: it needs its records."""
     others = rules.ids_of(history) - {table_id(table), ""}
-    why = census.why_perhaps_there(others) if others else ""
+    why = shared_census(cluster).why_perhaps_there(others) if others else ""
     if why:
         what = f"its log is also about {sorted(rules.names_of(others))[0]}, and {why}"
         raise _needed(table, what, "find out what became of that table, and whether it needs these records")

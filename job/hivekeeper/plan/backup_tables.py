@@ -7,7 +7,8 @@ Pure: values in, values out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Collection, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
@@ -19,18 +20,31 @@ from hivekeeper.runlog.run_files import absolute, is_inside
 _SHOWN = re.compile(rf"runs/(?P<run>{names.RUN.pattern})(?:\.t[1-9][0-9]*)?/(?:backup_table|retired/u[0-9]{{5,}})")
 
 
+class Remedy(Enum):
+    """What is done where a backup table does not show the place that it has to."""
+
+    POINT = "it is pointed there"
+    # Of another table that lay here, which had the name of this one: what it must not show, such as live, goes.
+    DROP = "the partition is dropped, or a table without partitions"
+    # Of another owner, who may have been the table's, and is shown nothing more.
+    LEAVE = "it stays as it is"
+
+
 @dataclass(frozen=True)
 class Showing:
     """What one backup table shows.
 
     `places` are directories by partition name, "" for an unpartitioned table. The table of a `backup` record shows all other
-    partitions too, from live. `is_of_former`: it is of another table that lay here, which had the name of this one.
+    partitions too, from live.
     """
 
     places: Mapping[str, str]
     gone: FrozenSet[str]
     is_record: bool
-    is_of_former: bool = False
+    remedy: Remedy = Remedy.POINT
+
+    def of_other_owner(self) -> Showing:
+        return replace(self, remedy=Remedy.LEAVE) if self.remedy is Remedy.POINT else self
 
 
 def find_of_former(history: History, own: str) -> FrozenSet[str]:
@@ -65,7 +79,8 @@ def find_showings(history: History, control_top: str, location: str, own: str) -
                 places[partition] = names.join(control_top, effect.place)
             elif name in records and (effect.place not in history.discarded or not partition):
                 places[partition] = absolute(effect.live, location)
-        found[name] = Showing(places, frozenset(effects) - frozenset(places), name in records, name in of_former)
+        remedy = Remedy.DROP if name in of_former else Remedy.POINT
+        found[name] = Showing(places, frozenset(effects) - frozenset(places), name in records, remedy)
     return found
 
 
@@ -76,15 +91,20 @@ def find_unused(history: History, needed: Mapping[str, Showing]) -> List[str]:
 
 def compare(showing: Showing, shown: Mapping[str, str]) -> Tuple[Dict[str, str], List[str]]:
     """The partitions of a backup table to point elsewhere, with their places, and those to drop."""
-    point = {name: place for name, place in showing.places.items() if shown.get(name, place) != place}
+    wrong = {name: place for name, place in showing.places.items() if shown.get(name, place) != place}
     others = frozenset(shown).difference(showing.places)
-    return point, sorted(others & showing.gone if showing.is_record else others)
+    trim = others & showing.gone if showing.is_record else others
+    if showing.remedy is Remedy.DROP:
+        trim = trim.union(wrong)
+    return wrong if showing.remedy is Remedy.POINT else {}, sorted(trim)
 
 
 def find_blank(showing: Showing, shown: Mapping[str, str], control_top: str) -> List[str]:
     """The units that the table of a record shows where it was made, not in live: the run could neither point it there nor drop it."""
+    if not showing.is_record or showing.remedy is not Remedy.POINT:
+        return []
     blank = [name for name, place in shown.items() if is_inside(place, control_top) and names.base(place) == "backup_table"]
-    return sorted({*blank}.difference(showing.places, showing.gone)) if showing.is_record else []
+    return sorted({*blank}.difference(showing.places, showing.gone))
 
 
 def is_harmless(table: Table) -> bool:

@@ -6,7 +6,7 @@ Pure. `steps/orphans.py` looks for them. Where it is not certain that a table wa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Callable, Collection, FrozenSet, Iterable, List, Optional, Sequence, Tuple
+from typing import Callable, Collection, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.codes import Coded
@@ -147,6 +147,29 @@ def names_of(ids: Iterable[str]) -> FrozenSet[str]:
     return frozenset(id.rpartition("@")[0] for id in ids)
 
 
+class Reading:
+    """The tables of all databases as they were read once, by the second of their creation: each former table of each log is looked for
+    among them, of which there may be a hundred thousand.
+    """
+
+    def __init__(self, tables: Iterable[Table]) -> None:
+        self.tables = tuple(tables)
+        self.undated = next((table for table in self.tables if table.unreadable and not table.create_time), None)
+        # Where the first table of each second is.
+        self._first: Dict[int, int] = {}
+        for nth, table in enumerate(self.tables):
+            self._first.setdefault(table.create_time, nth)
+
+    def find(self, times: Iterable[int]) -> Optional[Table]:
+        """The first table that was created in one of these seconds."""
+        nth = min((self._first[time] for time in times if time in self._first), default=None)
+        return None if nth is None else self.tables[nth]
+
+
+def tables_of(readings: Iterable[Reading]) -> Iterator[Table]:
+    return (table for reading in readings for table in reading.tables)
+
+
 @dataclass(frozen=True)
 class Doubt:
     """Why nothing of a control directory may be discarded. `is_sign`: its table is, or may be, there; so a wait since its drop is over.
@@ -158,19 +181,18 @@ class Doubt:
     is_sign: bool
 
 
-def doubt_drop(ids: Collection[str], database: str, tables: Iterable[Table]) -> Optional[Doubt]:
-    """Why it is not certain that each of these tables was dropped, None if it is. `tables` are those of all databases.
+def doubt_drop(ids: Collection[str], database: str, readings: Sequence[Reading]) -> Optional[Doubt]:
+    """Why it is not certain that each of these tables was dropped, None if it is.
 
     No statement changes a table's creation time, and none takes it over, so a table that was renamed or moved still has it, under any name
     and in any database.
     """
     if not all(map(_created, ids)):
         return Doubt(UNDATED, is_sign=False)
-    tables = list(tables)
-    why = why_perhaps_there(ids, tables)
+    why = why_perhaps_there(ids, readings)
     if why:
         # That the metastore does not tell of a table, today, is none.
-        return Doubt(why, is_sign=bool(_find_of_same_second(ids, tables)))
+        return Doubt(why, is_sign=is_of_second(ids, readings))
     others = sorted(name for name in names_of(ids) if name.partition(".")[0] != database)
     return Doubt(f"its log is about {others[0]}, which is not in the database {database}", is_sign=False) if others else None
 
@@ -178,29 +200,28 @@ def doubt_drop(ids: Collection[str], database: str, tables: Iterable[Table]) -> 
 UNDATED = "its log does not say when its table was created"
 
 
-def why_perhaps_there(ids: Collection[str], tables: Iterable[Table]) -> str:
-    """Why one of these tables may still be there, under whatever name and in any database; "" if none is. `tables`: all there are."""
+def why_perhaps_there(ids: Collection[str], readings: Sequence[Reading]) -> str:
+    """Why one of these tables may still be there, under whatever name and in any database; "" if none is."""
     if not all(map(_created, ids)):
         return UNDATED
-    tables = list(tables)
-    if not tables:
+    if not any(reading.tables for reading in readings):
         # That of a test, or an empty one after a failed restore.
         return "the metastore has no table at all: is it the right one?"
-    of_same_second = _find_of_same_second(ids, tables)
+    of_same_second = _find_of_same_second(ids, readings)
     if of_same_second:
         return f"{of_same_second.full_name} was created in the same second: it may be that table, renamed or moved"
-    undated = next((table for table in tables if table.unreadable and not table.create_time), None)
+    undated = next((reading.undated for reading in readings if reading.undated), None)
     return f"the metastore does not say when {undated.full_name} was created: it may be that table" if undated else ""
 
 
-def is_of_second(id: str, tables: Iterable[Table]) -> bool:
-    """Whether one of them was created in the same second as this table."""
-    return _find_of_same_second([id], tables) is not None
+def is_of_second(ids: Iterable[str], readings: Iterable[Reading]) -> bool:
+    """Whether a table was created in the same second as one of these."""
+    return _find_of_same_second(ids, readings) is not None
 
 
-def _find_of_same_second(ids: Iterable[str], tables: Iterable[Table]) -> Optional[Table]:
+def _find_of_same_second(ids: Iterable[str], readings: Iterable[Reading]) -> Optional[Table]:
     times = set(map(_created, ids))
-    return next((table for table in tables if table.create_time in times), None)
+    return next(filter(None, (reading.find(times) for reading in readings)), None)
 
 
 def _created(id: str) -> int:
@@ -210,11 +231,11 @@ def _created(id: str) -> int:
 
 
 def why_shared(
-    ids: Iterable[str], table: Table, control: ControlPaths, others: Iterable[Table], homes: own_place.Homes
+    ids: Iterable[str], table: Table, control: ControlPaths, readings: Iterable[Reading], homes: own_place.Homes
 ) -> Optional[Reason]:
     """Why nothing in a control directory may be moved: a table has its files in, around or beside it. Backup tables of it are no reason."""
     own = names_of(ids)
-    for one in others:
+    for one in tables_of(readings):
         touching = _find_touching(one, (control.top, table.location))
         if touching and one.backup_of not in own:
             return Reason(Code.SHARED_DIRECTORY, f"{one.full_name} lies at {touching}", "find out whose it is")

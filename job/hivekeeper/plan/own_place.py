@@ -67,6 +67,7 @@ def refuse_home(table: Table, homes: Homes) -> Optional[Reason]:
     """Why a table in another database's directory or in the catalogue's, or around one, may not be swapped.
 
     The default database's directory is around those of all others, so the innermost one around the table must be that of its own database.
+    The catalogue's is no such entry: it counts also if that of the table's own database lies between.
     """
     place, kept = f"{table.location.rstrip('/')}/", f"{homes.catalogue}/"
     if homes.catalogue and (place.startswith(kept) or kept.startswith(place)):

@@ -18,7 +18,7 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import backup_tables
-from hivekeeper.plan.backup_tables import Showing
+from hivekeeper.plan.backup_tables import Remedy, Showing
 from hivekeeper.ports import Cluster, FilesError, MetastoreRefused, MetastoreUnavailable, require_readable
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult, place_of, table_id
@@ -171,18 +171,19 @@ def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, histor
     """Correct every backup table of a table to match the log, and drop those that no longer show a backup.
 
     This repairs earlier omissions: a failed call, a run that was killed or taken over. If the table is gone, one that would have to show
-    live stays as it is. One of a former table is pointed nowhere: what it must not show, such as live, is only dropped. One of another
-    owner, who may have been the table's, is shown nothing more, but it loses what is gone, and is dropped with the rest: no file goes
-    with it.
+    live stays as it is. One of a former table, or of another owner, is pointed nowhere (`Remedy`), but it loses what is gone, and is
+    dropped with the rest: no file goes with it.
     """
     showings = backup_tables.find_showings(history, control.top, table.location, table_id(table))
     unused = backup_tables.find_unused(history, showings)
     present = _find_present(cluster, table, control, [*showings, *unused])
     for name in showings.keys() & present.keys():
-        if is_gone and not all(is_inside(place, control.top) for place in showings[name].places.values()):
+        wanted, found = showings[name], present[name]
+        if is_gone and not all(is_inside(place, control.top) for place in wanted.places.values()):
             continue
-        shows = _is_of_owner(cluster, table, present[name])
-        _attempt(table, "correct", name, partial(_correct, cluster, table, control, name, present[name], showings[name], shows))
+        if not _is_of_owner(cluster, table, found):
+            wanted = wanted.of_other_owner()
+        _attempt(table, "correct", name, partial(_correct, cluster, table, control, found, wanted))
     for name in present.keys() & set(unused):
         _attempt(table, "drop", name, partial(_drop, cluster, table, name))
 
@@ -218,28 +219,25 @@ def _find_in(cluster: Cluster, database: str, bases: Sequence[str], found: Dict[
     found.update({one.full_name: one for one in cluster.metastore.tables(database, bases).values()})
 
 
-def _correct(cluster: Cluster, table: Table, control: ControlPaths, name: str, backup_table: Table, wanted: Showing, shows: bool) -> None:
-    """`shows`: whether it may be pointed elsewhere."""
-    metastore, marks = cluster.metastore, names.backup_marks(name, table.full_name)
-    shown = {"": cluster.files.qualify(backup_table.location)}
-    if backup_table.partitioned:
-        partitions = metastore.partitions(backup_table)
+def _correct(cluster: Cluster, table: Table, control: ControlPaths, found: Table, wanted: Showing) -> None:
+    name, metastore = found.full_name, cluster.metastore
+    shown = {"": cluster.files.qualify(found.location)}
+    if found.partitioned:
+        partitions = metastore.partitions(found)
         shown = {partition.name: partition.location for partition in partitions}
         # What others have added goes by its name, wherever it lies.
         known = [partition for partition in partitions if partition.name in wanted.places]
-        shown.update(zip((partition.name for partition in known), qualify_all(cluster.files, backup_table, known)))
+        shown.update(zip((partition.name for partition in known), qualify_all(cluster.files, found, known)))
     point, trim = backup_tables.compare(wanted, shown)
-    if wanted.is_of_former and point:
-        if not backup_table.partitioned:
-            _drop(cluster, table, name)
-            return
-        point, trim = {}, sorted({*point, *trim})
+    if trim and not found.partitioned and wanted.remedy is Remedy.DROP:
+        _drop(cluster, table, name)
+        return
     blank = backup_tables.find_blank(wanted, shown, control.top)
     if blank:
         lives = find_lives(cluster, table)
         point.update({unit: lives[unit] for unit in blank if unit in lives and is_recordable(lives[unit], table.location)})
-    if point and shows:
-        metastore.point_backup_table(name, marks, point)
+    if point:
+        metastore.point_backup_table(name, names.backup_marks(name, table.full_name), point)
     if trim:
         _trim(cluster, table, name, trim)
 

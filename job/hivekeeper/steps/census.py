@@ -14,6 +14,7 @@ from hivekeeper import names, quoting
 from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Storage, Table
 from hivekeeper.plan import orphans as rules
+from hivekeeper.plan.orphans import Reading
 from hivekeeper.plan.retention import NamedPlace
 from hivekeeper.ports import Cluster, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.runlog.entries import table_id
@@ -95,10 +96,10 @@ class Census:
     """What the metastore had when it was last asked; it is asked again when that is too long ago."""
 
     cluster: Cluster
-    _tables: Sequence[Table] = ()
+    _tables: Reading = Reading(())
     _tables_ms: Optional[float] = None
     # Those of the reading before, in the opposite order.
-    _before: Sequence[Table] = ()
+    _before: Reading = Reading(())
     _before_ms: Optional[float] = None
     _step: int = 1
     # Databases of which the metastore refuses the tables.
@@ -114,9 +115,7 @@ class Census:
 
     def tables(self) -> Sequence[Table]:
         """The tables of all databases without what takes room, their locations qualified; at most a minute old."""
-        if self._is_old(self._tables_ms, MOST_AGE_OF_TABLES_MS):
-            self._read_all_tables()
-        return self._tables
+        return self._newest().tables
 
     def why_perhaps_there(self, ids: Collection[str]) -> str:
         """Why one of these tables may still be there (`plan.orphans`), "" if none is.
@@ -125,24 +124,33 @@ class Census:
         no answer. So before none counts as there, two readings must agree, the second in the opposite order. Which came first is all one,
         and an older one only names more: each reading serves with the next one, too, else a slow metastore would do nothing but answer.
         """
-        why = rules.why_perhaps_there(ids, self.tables())
+        why = rules.why_perhaps_there(ids, [self._newest()])
         if not why and self._is_old(self._before_ms, MOST_AGE_OF_TABLES_BEFORE_MS):
             self._read_all_tables()
-            why = rules.why_perhaps_there(ids, self._tables)
-        return why or rules.why_perhaps_there(ids, self._before)
+            why = rules.why_perhaps_there(ids, [self._tables])
+        return why or rules.why_perhaps_there(ids, [self._before])
 
     def tables_twice(self) -> Sequence[Table]:
         """The tables of two readings, as above: what is renamed while all are read is in one of them, if not in both."""
+        return tuple(rules.tables_of(self.readings()))
+
+    def readings(self) -> Tuple[Reading, Reading]:
+        """These two, the newer one first."""
         if self._is_old(self._tables_ms, MOST_AGE_OF_TABLES_MS) or self._is_old(self._before_ms, MOST_AGE_OF_TABLES_BEFORE_MS):
             self._read_all_tables()
         if self._is_old(self._before_ms, MOST_AGE_OF_TABLES_BEFORE_MS):
             self._read_all_tables()
-        return (*self._tables, *self._before)
+        return self._tables, self._before
+
+    def _newest(self) -> Reading:
+        if self._is_old(self._tables_ms, MOST_AGE_OF_TABLES_MS):
+            self._read_all_tables()
+        return self._tables
 
     def _read_all_tables(self) -> None:
         found, closed = self._read_tables(self.cluster.metastore.databases()[:: self._step])
         self._before, self._before_ms = self._tables, self._tables_ms
-        self._tables, self._closed, self._tables_ms = found, closed, self.cluster.clock.monotonic_ms()
+        self._tables, self._closed, self._tables_ms = Reading(found), closed, self.cluster.clock.monotonic_ms()
         self._step = -self._step
 
     def inside(self, top: str, own: Iterable[str], database: str) -> List[NamedPlace]:
@@ -177,6 +185,10 @@ class Census:
         near = (table for table in self._unread if table.database == database and table.backup_of not in own)
         unread = dict.fromkeys(table.full_name for table in (*near, *self._failing))
         return [*found, *((f"{name}/(which cannot be read)", top) for name in unread)]
+
+    def expire(self) -> None:
+        """Whoever asks next gets tables that were read since, twice."""
+        self._tables_ms = self._before_ms = None
 
     def _is_old(self, read_ms: Optional[float], most_ms: int) -> bool:
         return read_ms is None or self.cluster.clock.monotonic_ms() - read_ms > most_ms
@@ -232,7 +244,7 @@ class Census:
             log.warning("step=read-partitions refused tables=%d table=%s reason=%r", len(refused), first.log_field, str(why))
         if unsettled:
             log.warning("step=read-partitions renamed tables=%d table=%s", len(unsettled), unsettled[0].log_field)
-        self._unread += (table for table in (*self._tables, *self._before) if table.unreadable)
+        self._unread += (table for table in rules.tables_of((self._tables, self._before)) if table.unreadable)
         self._unread += (table for table, _ in refused)
         self._failing = [*(table for table, error in refused if not isinstance(error, MetastoreRefused)), *unsettled]
         self._partitions = _ByPlace(self._qualified(answers.inside))
@@ -254,7 +266,7 @@ class Census:
                 break
             self._read_all_tables()
             self._read_all_tables()
-            there = _partitioned((*self._tables, *self._before))
+            there = _partitioned(rules.tables_of((self._tables, self._before)))
             answers.read &= there.keys()
             settled |= answers.read | (there.keys() & answers.refused.keys())
             times |= {table.create_time for id, table in wanted.items() if id not in settled}
@@ -308,6 +320,18 @@ class Census:
     def _is_there(self, table: Table) -> bool:
         found = self.cluster.metastore.tables(table.database, [table.name]).get(table.name)
         return found is not None and table_id(found) == table_id(table)
+
+
+@dataclass
+class _OfCommand:
+    census: Optional[Census] = None
+
+
+def shared_census(cluster: Cluster) -> Census:
+    """The one of a command for all of its tables. It reads nothing before it is asked."""
+    known = cluster.memory.of(_OfCommand)
+    known.census = known.census or Census(cluster)
+    return known.census
 
 
 def _partitioned(tables: Iterable[Table]) -> Mapping[str, Table]:

@@ -6,8 +6,7 @@ same second and no table of that name and time is left. Paths in the records are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Container, Dict, Optional
+from typing import Container, Dict
 
 from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation, Refused
@@ -20,15 +19,8 @@ from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, known_as
 from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import left_behind
-from hivekeeper.steps.census import Census
+from hivekeeper.steps.census import shared_census
 from hivekeeper.steps.observe import find_lives
-
-
-@dataclass
-class _Everywhere:
-    """The tables of all databases, which a command reads only where it must: twice, then at most once a minute."""
-
-    census: Optional[Census] = None
 
 
 def is_same(cluster: Cluster, table: Table, name: str, create_time: int) -> bool:
@@ -66,12 +58,10 @@ def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: 
 
     Raises MetastoreUnavailable if it may have been renamed once more since the tables were read.
     """
-    known, everywhere = plan.table, cluster.memory.of(_Everywhere)
+    known, census, gone = plan.table, shared_census(cluster), ""
     if not known.create_time:
         return
-    everywhere.census = everywhere.census or Census(cluster)
-    gone = ""
-    for one in everywhere.census.tables_twice():
+    for one in census.tables_twice():
         if one.create_time != known.create_time or one.full_name in (table.full_name, known.full_name):
             continue
         if one.partitioned != known.partitioned:
@@ -92,7 +82,7 @@ def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: 
             next=f"if it was renamed: {how}; if not: see docs/runbook.md, the table changed meanwhile",
         )
     if gone:
-        everywhere.census = None
+        census.expire()
         raise renamed_meanwhile(gone)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper.codes import Exit
+from hivekeeper.ports import MetastoreUnavailable
 from support.desk import EVERYTHING
 from support.leftovers import build, wait
 
@@ -55,6 +56,19 @@ def test_they_are_shown_nothing_more(shape):
     assert desk.compact().code is Exit.DONE
     assert desk.log().standing[-1].backup_table == record
     assert (shown(world, name), shown(world, record)) == (before, of_record)
+
+
+@pytest.mark.parametrize("shape", ["flat", "partitioned"])
+def test_that_of_a_record_that_could_be_pointed_nowhere_when_it_was_made_is_not_shown_live_later(shape):
+    desk = build(shape, compactions=0)
+    world = desk.world
+    for call in ("point_backup_table", "drop_backup_table"):
+        world.metastore.fail_next(call, MetastoreUnavailable("timeout"))
+    assert desk.backup().code is Exit.DONE
+    name = set_owner(desk)
+    before = shown(world, name)
+    assert desk.recover().code is Exit.DONE
+    assert shown(world, name) == before
 
 
 def test_they_lose_the_partitions_whose_old_files_are_gone():

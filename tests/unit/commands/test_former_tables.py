@@ -8,9 +8,12 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.commands.cleanup import clean_up
 from hivekeeper.config.settings import Settings
+from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
 from support.builders import a_partition, a_table
+from support.contexts import a_context
 from support.desk import EVERYTHING, Desk
 from support.hive_statements import Hive
 from support.leftovers import DAY_MS, SHAPES, build, wait
@@ -247,3 +250,25 @@ def test_forget_keeps_the_log_of_a_table_that_is_renamed_while_all_tables_are_re
     done = rename_once_names_are_read(theirs)
     assert theirs.forget().tables[0].problem.code is Code.RECORDS_NEEDED
     assert done and theirs.log().runs
+
+
+def test_all_tables_are_read_twice_by_a_command_that_also_settles_a_run_of_a_former_table(monkeypatch):
+    theirs = take_place(build("flat"), "sales.events")
+    world = theirs.world
+    killed = Desk(world, "sales.killed")
+    killed.runs = list(theirs.runs)
+    world.add_table(a_table([], name="killed", create_time=7), {"": [1000] * 3})
+    killed.kill_before(["rename_exact", "/ready/u00001 "], killed.compact)
+    known = world.table("sales.killed")
+    world.catalog.drop_table("sales.killed")
+    world.catalog.add_table(replace(known, create_time=world.clock.now_ms() // 1000), [])
+    wait(theirs, 30)
+    world.forget()
+    read, databases = [], world.metastore.databases
+    monkeypatch.setattr(world.metastore, "databases", lambda: read.append(True) or databases())
+    context = a_context(world.cluster, Selection(tables=("sales.killed", "sales.events")), "20260901t020304z-0000", former_tables=True)
+    result = clean_up(context)
+    codes = {one.table: one.problem and one.problem.code for one in result.tables}
+    assert codes == {"sales.killed": Code.CHANGED_IN_OUTAGE, "sales.events": None}
+    assert result.tables[1].backups
+    assert len(read) == 2

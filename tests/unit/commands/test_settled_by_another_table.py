@@ -117,6 +117,32 @@ def test_one_that_is_renamed_once_more_while_all_tables_are_read_is_found(method
     assert (problem.code, "may be archive.kept now" in problem.what) == (Code.OTHER_TABLE, True)
 
 
+def test_once_one_was_renamed_meanwhile_all_tables_are_read_again_for_the_next_table():
+    world = World()
+    world.catalog.databases.add("archive")
+    for name, second in (("events", 5), ("visits", 6)):
+        place = PLACE.replace("events", name)
+        world.add_table(a_table((), kind="MANAGED_TABLE", name=name, create_time=second, location=place), {"": [1000] * 3})
+        desk = Desk(world, f"sales.{name}", backup_table=False)
+        desk.kill_before(["rename_exact", f"/ready/u00001 {place}"], desk.compact)
+        deque(Hive(world).rename_table(f"sales.{name}", f"sales.{name}2"), maxlen=0)
+        world.catalog.add_table(a_table((), kind="MANAGED_TABLE", name=name, create_time=90 + second, location=place), [])
+    world.files.namespace.advance(3_600_001)
+    ask, acted = world.metastore.tables, []
+
+    def tables(database, names):
+        if not acted and (database, list(names)) == ("sales", ["events2"]):
+            acted.append(True)
+            for name in ("events", "visits"):
+                deque(Hive(world).rename_table(f"sales.{name}2", f"archive.{name}"), maxlen=0)
+        return ask(database, names)
+
+    world.metastore.tables = tables
+    result = recover(a_context(world.cluster, Selection(tables=("sales.events", "sales.visits")), "20260201t020304z-0000"))
+    assert [one.problem.code for one in result.tables] == [Code.METASTORE_UNUSABLE, Code.OTHER_TABLE]
+    assert "may be archive.visits now" in result.tables[1].problem.what
+
+
 def test_a_run_that_took_no_rows_away_is_ended_without_asking_for_all_tables():
     desk = interrupt_and_rename(["rename_exact", "/stage/"])
     desk.world.metastore.databases = None

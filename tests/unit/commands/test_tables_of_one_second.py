@@ -16,7 +16,7 @@ from hivekeeper.model import Column, Selection
 from hivekeeper.plan import listings
 from hivekeeper.ports import FilesUnavailable, NoPermission
 from hivekeeper.reasons import Code
-from hivekeeper.steps import identity
+from hivekeeper.steps.census import shared_census
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import Desk, outcomes
@@ -146,8 +146,7 @@ def test_a_table_that_took_another_name_between_two_readings_of_one_command_is_f
     ask, acted = world.metastore.tables, []
 
     def tables(database, names):
-        census = world.cluster.memory.of(identity._Everywhere).census
-        if database == "sales" and not acted and census and census._before_ms is not None:
+        if database == "sales" and not acted and shared_census(world.cluster)._before_ms is not None:
             acted.append(True)
             world.clock.sleep_ms(120_000)
             # DROP TABLE kept; ALTER TABLE events RENAME TO kept; CREATE TABLE events.
