@@ -189,14 +189,13 @@ def settle_orphaned(grounds: Grounds, run: Run, plan: RunPlan) -> Found:
 
 
 def _of_other_owner(run: Run, plan: RunPlan) -> NeedsInvestigation:
-    was, set_back = plan.table.owner, f"ALTER TABLE {run.table.full_name} SET OWNER USER `{plan.table.owner}`"
     return NeedsInvestigation(
-        f"{run.table.full_name}: its run {plan.run} was interrupted while it belonged to {was}, and it belongs to {run.table.owner} now: it "
-        "may be another table that was created in the same second, and has got its name since",
+        f"{run.table.full_name}: its run {plan.run} was interrupted while it belonged to {plan.table.owner}, and it belongs to "
+        f"{run.table.owner} now: it may be another table that was created in the same second, and has got its name since",
         code=Code.OTHER_TABLE,
         state=f"nothing was touched; rows that readers miss may be in {run.paths.top} alone",
-        next=f"if it is the same table, give it back: {set_back} (Hive 3), then: hivekeeper recover --table "
-        f"{quoting.shell(run.table.full_name)}, then give it to its owner again; if not: see docs/runbook.md, the table changed meanwhile",
+        next="if it is the same table, give it back to its former owner for a moment (ALTER TABLE … SET OWNER), then: "
+        f"hivekeeper recover --table {quoting.shell(run.table.full_name)}; if not: see docs/runbook.md, the table changed meanwhile",
     )
 
 
