@@ -7,6 +7,7 @@ import datetime
 import json
 import os
 import pickle
+import re
 import time
 from dataclasses import replace
 from decimal import Decimal
@@ -409,3 +410,21 @@ def next_timer(gateway):
     number = max(int(thread.getName()[6:]) for thread in threads if thread.getName().startswith("Timer-"))
     timer.cancel()
     return number
+
+
+@pytest.mark.parametrize("said", ["CAST(element_at(array(1), 0) AS BIGINT)", "CAST(raise_error('evaluated') AS BIGINT)"])
+def test_an_expression_that_a_footer_names_is_not_evaluated(rows, tmp_path, said):
+    """The value that a column has where a file lacks it (ALTER TABLE ... ADD COLUMN ... DEFAULT) is SQL, of any built-in functions."""
+    table = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+    field = {"name": "id", "type": "long", "nullable": True, "metadata": {"EXISTS_DEFAULT": said}}
+    (tmp_path / "u").mkdir()
+    with pq.ParquetWriter(tmp_path / "u" / "a.parquet", table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({ROW_METADATA: json.dumps({"type": "struct", "fields": [field]})})
+    (group,) = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].groups
+    try:
+        found = rows.differences("parquet", [group], [group], 10)
+    except RowsError as refused:
+        assert not re.search("evaluated|INDEX_OF_ZERO|INDEX_BY_ZERO|existence default|must not be 0|start at 1", str(refused))
+    else:
+        assert (found.only_in_one, found.only_in_other) == (0, 0)
