@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 from hivekeeper.cluster.sql_rows import _with_field_ids
 from hivekeeper.model import Form
 from hivekeeper.plan.fidelity import unfaithful
+from hivekeeper.ports import RowsError
 from hivekeeper.schemas import parse_parquet
 
 # Constant, so it is folded: as many steps as there are values in nested sequences, and each further level multiplies them.
@@ -25,3 +26,12 @@ def test_no_expression_of_a_footer_is_given_to_spark():
     schema = _with_field_ids(StructType.fromJson(SAID), parse_parquet(form.schema))
     is_given = any("EXISTS_DEFAULT" in field.metadata for field in schema.fields)
     assert unfaithful(form, "parquet", "3.5.9", "UTC") is not None or not is_given
+
+
+def test_row_metadata_that_names_other_columns_than_the_file_has_costs_its_unit_only():
+    """A KeyError is no RowsError: no batch is halved for it, and the table, and with it the command over its database, ends as a bug (1)."""
+    other = {"type": "struct", "fields": [{"name": "other", "type": "long", "nullable": True, "metadata": {}}]}
+    try:
+        _with_field_ids(StructType.fromJson(other), parse_parquet(PHYSICAL))
+    except RowsError:
+        pass
