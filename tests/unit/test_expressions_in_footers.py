@@ -1,37 +1,56 @@
-"""What a footer's row metadata says of a column, Spark takes for SQL: the text of EXISTS_DEFAULT is parsed, analyzed and evaluated for each
-file that is read with such a schema, whether the column is there or not (VectorizedParquetRecordReader.initBatch,
-ResolveDefaultColumns.getExistenceDefaultValues, Spark 3.4 and later).
-"""
+"""Spark's row metadata in a Parquet footer is a stranger's: what Spark would evaluate in it, and columns that are not in the file."""
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql.types import StructType
 
 from hivekeeper.cluster.sql_rows import _with_field_ids
 from hivekeeper.model import Form
-from hivekeeper.plan.fidelity import unfaithful
+from hivekeeper.plan.fidelity import refuse_as_rows, refuse_copy, unfaithful
 from hivekeeper.ports import RowsError
 from hivekeeper.schemas import parse_parquet
 
-# Constant, so it is folded: as many steps as there are values in nested sequences, and each further level multiplies them.
-LONG = "CAST(aggregate(sequence(1, 100000), 0L, (a, x) -> a + aggregate(sequence(1, 100000), 0L, (b, y) -> b + y)) AS BIGINT)"
-PHYSICAL = "message schema {\n  optional int64 id;\n}"
-SAID = {"fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {"EXISTS_DEFAULT": LONG}}], "type": "struct"}
+PHYSICAL = "message schema {\n  optional int64 id;\n  optional group s {\n    optional int64 x;\n  }\n}"
 
 
-def test_no_expression_of_a_footer_is_given_to_spark():
-    # As ParquetFooters.meaningfulKeys tells it: the content of the metadata is a hash there.
-    form = Form(PHYSICAL, codec="snappy", writer="spark", keys=("org.apache.spark.sql.parquet.row.metadata#0a1b2c3d4e5f",))
-    # As SqlRows._schema does with what RowSchema.requireBuiltIn has let through, which looks for user-defined types only.
-    schema = _with_field_ids(StructType.fromJson(SAID), parse_parquet(form.schema))
-    is_given = any("EXISTS_DEFAULT" in field.metadata for field in schema.fields)
-    assert unfaithful(form, "parquet", "3.5.9", "UTC") is not None or not is_given
+@pytest.mark.parametrize("mark", ["udt", "sql"])
+def test_row_metadata_of_which_spark_must_make_no_rows(mark):
+    """The text of EXISTS_DEFAULT is parsed and evaluated for each file that is read with such a schema, whether the column is there or not
+    (ResolveDefaultColumns.getExistenceDefaultValues, Spark 3.4 and later).
+    """
+    form = Form(PHYSICAL, codec="snappy", writer="spark", keys=(f"org.apache.spark.sql.parquet.row.metadata#{mark}#0a1b2c",))
+    assert refuse_as_rows(form) is not None
+    assert unfaithful(form, "parquet", "3.5.9", "UTC") is not None
+    assert refuse_copy(form, "parquet", "snappy", "3.5.9") is None
 
 
-def test_row_metadata_that_names_other_columns_than_the_file_has_costs_its_unit_only():
-    """A KeyError is no RowsError: no batch is halved for it, and the table, and with it the command over its database, ends as a bug (1)."""
-    other = {"type": "struct", "fields": [{"name": "other", "type": "long", "nullable": True, "metadata": {}}]}
-    try:
-        _with_field_ids(StructType.fromJson(other), parse_parquet(PHYSICAL))
-    except RowsError:
-        pass
+def said(*fields):
+    return StructType.fromJson(
+        {"type": "struct", "fields": [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in fields]}
+    )
+
+
+INNER = {"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]}
+OTHER_INNER = {"type": "struct", "fields": [{"name": "y", "type": "long", "nullable": True, "metadata": {}}]}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [("other", "long"), ("s", INNER)],
+        [("id", "long")],
+        [("id", "long"), ("s", INNER), ("more", "long")],
+        [("id", "long"), ("id", "long"), ("s", INNER)],
+        [("id", "long"), ("s", OTHER_INNER)],
+        [("id", INNER), ("s", INNER)],
+    ],
+)
+def test_row_metadata_that_names_other_columns_than_the_file_has_costs_its_unit_only(fields):
+    """Any other error would end the table, and with it the command over its database, as a bug (1)."""
+    with pytest.raises(RowsError, match="other columns"):
+        _with_field_ids(said(*fields), parse_parquet(PHYSICAL))
+
+
+def test_row_metadata_may_name_the_columns_in_another_order():
+    assert _with_field_ids(said(("s", INNER), ("id", "long")), parse_parquet(PHYSICAL)).names == ["s", "id"]

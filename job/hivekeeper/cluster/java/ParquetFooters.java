@@ -163,7 +163,8 @@ class ParquetFooters {
       if (LONG_NUMBER.matcher(json).find()) throw new IllegalStateException("its row metadata has a number of more than 1000 digits");
       String said = Json.write(withoutMeaningless(Json.readAny(json)));
       boolean telling = said.contains("\"metadata\"") || said.contains("\"udt\"") || said.contains("\"interval");
-      if (telling) names.add(ROW_METADATA + (RowSchema.namesUserType(json) ? "#udt#" : "#") + hash(said));
+      String unfit = RowSchema.codeIn(json);
+      if (telling || !unfit.isEmpty()) names.add(ROW_METADATA + "#" + (unfit.isEmpty() ? "" : unfit + "#") + hash(said));
     }
     return new ArrayList<String>(names);
   }
