@@ -362,6 +362,12 @@ class Code(Coded):
         "`--level rows` does not read it",
         "compare with `--level digest`",
     )
+    OTHER_COLUMNS = (
+        Topic.VERIFY,
+        None,
+        "Spark's row metadata in a file of the backup or of live names other columns than the file has, so `--level rows` does not read it",
+        "compare with `--level digest`",
+    )
     NOTHING_LEFT_TO_COMPARE = Topic.VERIFY, None, "the backup is discarded, or went with its file, and all files were replaced", "nothing"
 
     CHANGED_MEANWHILE = (

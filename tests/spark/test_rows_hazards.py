@@ -505,3 +505,27 @@ def test_texts_are_not_padded_to_what_a_footer_says(rows, tmp_path):
     (group,) = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].groups
     found = rows.differences("parquet", [group], [group], 10)
     assert (found.only_in_one, found.only_in_other) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        said_of("{}", name="other"),
+        said_of("{}", kind='{"type":"struct","fields":[]}'),
+        said_of("{}").replace("]", ',{"name":"more","type":"long","nullable":true,"metadata":{}}]'),
+        said_of("{}").replace("]", ',{"name":"id","type":"long","nullable":true,"metadata":{}}]'),
+        said_of("{}")[: said_of("{}").index("[")] + "[]}",
+    ],
+    ids=["other", "struct", "more", "twice", "none"],
+)
+def test_row_metadata_of_other_columns_is_refused(rows, tmp_path, text):
+    write_rows_said(tmp_path / "u" / "a.parquet", text)
+    assert mark_of(rows, tmp_path / "u") == "columns"
+
+
+def test_row_metadata_of_other_columns_in_a_file_put_there_since_costs_its_unit_only(rows, tmp_path):
+    file = tmp_path / "u" / "a.parquet"
+    write_rows_said(file, said_of("{}", name="other"))
+    (group,) = rows.footers("parquet", {"u": listed(file.parent)})["u"].groups
+    with pytest.raises(RowsError, match="other columns"):
+        rows.differences("parquet", [replace(group, form=replace(group.form, keys=()))], [group], 10)

@@ -14,7 +14,7 @@ from hivekeeper.schemas import parse_parquet
 PHYSICAL = "message schema {\n  optional int64 id;\n  optional group s {\n    optional int64 x;\n  }\n}"
 
 
-@pytest.mark.parametrize("mark", ["udt", "sql"])
+@pytest.mark.parametrize("mark", ["udt", "sql", "columns"])
 def test_row_metadata_of_which_spark_must_make_no_rows(mark):
     """The text of EXISTS_DEFAULT is parsed and evaluated for each file that is read with such a schema, whether the column is there or not
     (ResolveDefaultColumns.getExistenceDefaultValues, Spark 3.4 and later).

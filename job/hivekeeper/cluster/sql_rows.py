@@ -356,6 +356,9 @@ def _by_form(sets: Sequence[Sequence[FooterGroup]]) -> Dict[Form, List[Tuple[int
 def _with_field_ids(schema: StructType, fields: Sequence[ParquetField]) -> StructType:
     """Add the field ids to the metadata of fields: Spark writes ids from there, but does not set them when it reads a file."""
     by_name = {field.name: field for field in fields}
+    if sorted(schema.names) != sorted(field.name for field in fields):
+        # Another file may be there since the form was judged.
+        raise RowsError("its row metadata names other columns than the file has")
     out = []
     for field in schema.fields:
         physical = by_name[field.name]

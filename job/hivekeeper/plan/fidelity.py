@@ -38,6 +38,9 @@ _UNFIT = {
         Code.USER_DEFINED_TYPE,
         "its footers have an expression for the value of a missing column (EXISTS_DEFAULT), which Spark would evaluate",
     ),
+    "org.apache.spark.sql.parquet.row.metadata#columns#": Reason(
+        Code.OTHER_COLUMNS, "its footers' row metadata names other columns than the files have"
+    ),
 }
 # Hive 3.1.2 and later use them to read dates and timestamps; Spark cannot write them.
 _TIME_KEYS = frozenset(["writer.time.zone", "writer.date.proleptic", "writer.zone.conversion.legacy"])
@@ -65,7 +68,7 @@ def unfaithful(form: Form, format: str, spark_version: str, time_zone: str) -> O
 
 
 def refuse_as_rows(form: Form) -> Optional[Reason]:
-    """Why Spark must not make rows of files of this form: it would run what their footers name."""
+    """Why Spark must not make rows of files of this form: it would run what their footers name, or not see their columns."""
     return next((why for mark, why in _UNFIT.items() if any(key.startswith(mark) for key in form.keys)), None)
 
 

@@ -775,8 +775,10 @@ def test_only_what_was_itself_compared_is_recorded_as_verified(desk, level):
     assert desk.runs[1] in {effect.run for effect in desk.log().standing}
 
 
-@pytest.mark.parametrize(("mark", "code"), [("udt", Code.USER_DEFINED_TYPE), ("sql", Code.USER_DEFINED_TYPE)])
-def test_files_that_name_code_for_spark_are_not_compared_by_rows(desk, world, mark, code):
+@pytest.mark.parametrize(
+    ("mark", "code"), [("udt", Code.USER_DEFINED_TYPE), ("sql", Code.USER_DEFINED_TYPE), ("columns", Code.OTHER_COLUMNS)]
+)
+def test_files_that_name_code_for_spark_or_other_columns_are_not_compared_by_rows(desk, world, mark, code):
     desk.compact()
     file = world.files.namespace.find(compacted_file(desk))
     said = (f"org.apache.spark.sql.parquet.row.metadata#{mark}#0a1b2c",)
