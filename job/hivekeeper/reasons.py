@@ -355,7 +355,14 @@ class Code(Coded):
     USER_DEFINED_TYPE = (
         Topic.VERIFY,
         None,
-        "Spark would run code that a file of the backup or of live names, so `--level rows` does not read it",
+        "Spark would run code that a file of the backup or of live names (a type, or an expression for a missing column's value), so "
+        "`--level rows` does not read it",
+        "compare with `--level digest`",
+    )
+    OTHER_COLUMNS = (
+        Topic.VERIFY,
+        None,
+        "Spark's row metadata in a file of the backup or of live names other columns than the file has, so `--level rows` does not read it",
         "compare with `--level digest`",
     )
     NOTHING_LEFT_TO_COMPARE = Topic.VERIFY, None, "the backup is discarded, or went with its file, and all files were replaced", "nothing"

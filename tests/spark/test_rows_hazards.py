@@ -409,3 +409,123 @@ def next_timer(gateway):
     number = max(int(thread.getName()[6:]) for thread in threads if thread.getName().startswith("Timer-"))
     timer.cancel()
     return number
+
+
+EVALUATED = "raise_error('evaluated')"
+
+
+def write_rows_said(path, text):
+    """A file of one column `id`, whose footer says this of it."""
+    table = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({ROW_METADATA: text})
+
+
+def said_of(metadata, name="id", kind='"long"'):
+    return f'{{"type":"struct","fields":[{{"name":"{name}","type":{kind},"nullable":true,"metadata":{metadata}}}]}}'
+
+
+def missing_value(text):
+    return said_of(json.dumps({"EXISTS_DEFAULT": text}))
+
+
+# As Spark 3.5 writes them for ADD COLUMN ... DEFAULT.
+PLAIN_VALUES = [
+    *("5", "-5", "5L", "5S", "5Y", "1.5D", "1.0E10D", "1.50BD", "true", "NULL", "CAST(NULL AS INT)", "CAST(5 AS BIGINT)"),
+    *("CAST(1.50BD AS DECIMAL(5,2))", "CAST('NaN' AS DOUBLE)", "X'1F'", "'abc'", "''", "'a (b) -- c'", "DATE '2020-01-01'"),
+    *("TIMESTAMP '2020-01-01 00:00:00.5'", "TIMESTAMP_NTZ '2020-01-01 00:00:00'"),
+]
+EXPRESSIONS = [
+    *(f"CAST({EVALUATED} AS BIGINT)", "CAST(element_at(array(1), 0) AS BIGINT)", EVALUATED, f"5 + {EVALUATED}", f"5 /* */ + {EVALUATED}"),
+    *(f"'a' || {EVALUATED} || 'b'", "'a''b'", "'a\\'b'", f"'{'a' * 300}'", "1E9999BD", "ARRAY(1)", "CAST(5 AS ARRAY<INT>)", "5 ", "", "x"),
+]
+
+
+def mark_of(rows, directory):
+    (group,) = rows.footers("parquet", {"u": listed(directory)})["u"].groups
+    (key,) = group.form.keys
+    return key[len(ROW_METADATA) + 1 :].rpartition("#")[0]
+
+
+def test_what_a_footer_says_of_missing_values_is_plain_or_refused(rows, tmp_path):
+    texts = {
+        **{missing_value(text): "" for text in PLAIN_VALUES},
+        **{missing_value(text): "sql" for text in EXPRESSIONS},
+        said_of('{"EXISTS_DEFAULT":5}'): "sql",
+        said_of('{"EXISTS_DEFAULT":{"a":"5"}}'): "sql",
+        said_of(f'{{"EXISTS\\u005fDEFAULT":"{EVALUATED}"}}'): "sql",
+        said_of(f'{{"EXISTS_DEFAULT":"{EVALUATED}","EXISTS_DEFAULT":"5"}}'): "sql",
+        said_of(f'{{"EXISTS_DEFAULT":"{EVALUATED}"}},"metadata":{{}}'): "sql",
+        said_of(f'{{"a":{{"EXISTS_DEFAULT":"{EVALUATED}"}}}}'): "sql",
+    }
+    for nth, (text, mark) in enumerate(texts.items()):
+        write_rows_said(tmp_path / str(nth) / "a.parquet", text)
+        assert mark_of(rows, tmp_path / str(nth)) == mark, text
+
+
+@pytest.mark.parametrize("said", [EVALUATED, "CAST(element_at(array(1), 0) AS BIGINT)"])
+def test_an_expression_that_a_footer_names_is_not_evaluated(rows, tmp_path, said):
+    """The value that a column has where a file lacks it (ALTER TABLE ... ADD COLUMN ... DEFAULT) is SQL, of any built-in functions."""
+    file = tmp_path / "u" / "a.parquet"
+    write_rows_said(file, missing_value(said))
+    (group,) = rows.footers("parquet", {"u": listed(file.parent)})["u"].groups
+    assert "EXISTS_DEFAULT" in unfaithful(group.form, "parquet", "3.5.9", "UTC")
+    with pytest.raises(RowsError, match="EXISTS_DEFAULT"):
+        rows.differences("parquet", [group], [group], 10)
+    # The footer that is used is looked at, whatever the form says.
+    with pytest.raises(RowsError, match="Spark would evaluate"):
+        rows.differences("parquet", [replace(group, form=replace(group.form, keys=()))], [group], 10)
+
+
+def test_rows_of_columns_with_a_plain_default_are_compared_and_sorted(rows, tmp_path):
+    text = missing_value("CAST(5 AS BIGINT)")
+    for unit in "uv":
+        write_rows_said(tmp_path / unit / "a.parquet", text)
+    (one,), (other,) = (found.groups for found in rows.footers("parquet", {unit: listed(tmp_path / unit) for unit in "uv"}).values())
+    found = rows.differences("parquet", [one], [other], 10)
+    assert (found.only_in_one, found.only_in_other) == (0, 0)
+    batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"], sort_columns=("id",))
+    rows.write_stage(batch)
+    (output,) = outputs(batch, 1)
+    assert json.loads(pq.read_metadata(output).metadata[ROW_METADATA.encode()]) == json.loads(text)
+
+
+LONG_PAD = '{"__CHAR_VARCHAR_TYPE_STRING":"char(2000000000)"}'
+
+
+def test_texts_are_not_padded_to_what_a_footer_says(rows, tmp_path):
+    """Spark would pad each to two gigabytes, and in local mode that ends the driver."""
+    (tmp_path / "u").mkdir()
+    table = pa.table({"id": pa.array(["a"])})
+    with pq.ParquetWriter(tmp_path / "u" / "a.parquet", table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({ROW_METADATA: said_of(LONG_PAD, kind='"string"')})
+    (group,) = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].groups
+    found = rows.differences("parquet", [group], [group], 10)
+    assert (found.only_in_one, found.only_in_other) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        said_of("{}", name="other"),
+        said_of("{}", kind='{"type":"struct","fields":[]}'),
+        said_of("{}").replace("]", ',{"name":"more","type":"long","nullable":true,"metadata":{}}]'),
+        said_of("{}").replace("]", ',{"name":"id","type":"long","nullable":true,"metadata":{}}]'),
+        said_of("{}")[: said_of("{}").index("[")] + "[]}",
+    ],
+    ids=["other", "struct", "more", "twice", "none"],
+)
+def test_row_metadata_of_other_columns_is_refused(rows, tmp_path, text):
+    write_rows_said(tmp_path / "u" / "a.parquet", text)
+    assert mark_of(rows, tmp_path / "u") == "columns"
+
+
+def test_row_metadata_of_other_columns_in_a_file_put_there_since_costs_its_unit_only(rows, tmp_path):
+    file = tmp_path / "u" / "a.parquet"
+    write_rows_said(file, said_of("{}", name="other"))
+    (group,) = rows.footers("parquet", {"u": listed(file.parent)})["u"].groups
+    with pytest.raises(RowsError, match="other columns"):
+        rows.differences("parquet", [replace(group, form=replace(group.form, keys=()))], [group], 10)

@@ -174,7 +174,7 @@ class SqlRows:
         """The schema that Spark reads from one file of the form, plus the field ids that it would drop."""
         why = refuse_as_rows(form)
         if why:
-            raise RowsError(why)
+            raise RowsError(why.what)
         schema = self._read_schema(session, format, file)
         clash = [field.name for field in schema.fields if field.name.lower().startswith(_UNIT)]
         if clash:
@@ -183,7 +183,7 @@ class SqlRows:
 
     def _read_schema(self, session: SparkSession, format: str, file: FileInfo) -> StructType:
         """The schema that Spark makes of one file's footer. Another file may be there since it was judged, and both Spark and PySpark run
-        what a user-defined type in it names: Spark is given the very footer that was checked, and Python a schema without such types.
+        what it names: Spark is given the very footer that was checked, and Python a schema that names no code.
         """
         asked, sources = json.dumps(as_asked(file)), self.gateway.jvm.org.apache.spark.sql.execution.datasources
         try:
@@ -356,6 +356,9 @@ def _by_form(sets: Sequence[Sequence[FooterGroup]]) -> Dict[Form, List[Tuple[int
 def _with_field_ids(schema: StructType, fields: Sequence[ParquetField]) -> StructType:
     """Add the field ids to the metadata of fields: Spark writes ids from there, but does not set them when it reads a file."""
     by_name = {field.name: field for field in fields}
+    if sorted(schema.names) != sorted(field.name for field in fields):
+        # Another file may be there since the form was judged.
+        raise RowsError("its row metadata names other columns than the file has")
     out = []
     for field in schema.fields:
         physical = by_name[field.name]

@@ -12,6 +12,7 @@ from typing import Iterable, Iterator, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.config.codecs import list_writable, read_version
 from hivekeeper.model import Form
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.schemas import (
     ORC,
     PARQUET,
@@ -28,8 +29,19 @@ from hivekeeper.schemas import (
 _IDLE_KEYS = frozenset(["writer.model.name"])
 # Spark rewrites its own row metadata, from the schema that it took from one of the files.
 _KEPT_KEYS = ("org.apache.spark.sql.parquet.row.metadata#",)
-# Row metadata in which a type is one that its writer defined.
-_USER_TYPES = "org.apache.spark.sql.parquet.row.metadata#udt#"
+# Row metadata of which Spark must make no schema, by what ParquetFooters.java has found in it.
+_UNFIT = {
+    "org.apache.spark.sql.parquet.row.metadata#udt#": Reason(
+        Code.USER_DEFINED_TYPE, "its footers name a user-defined type, for which Spark would run code that they name"
+    ),
+    "org.apache.spark.sql.parquet.row.metadata#sql#": Reason(
+        Code.USER_DEFINED_TYPE,
+        "its footers have an expression for the value of a missing column (EXISTS_DEFAULT), which Spark would evaluate",
+    ),
+    "org.apache.spark.sql.parquet.row.metadata#columns#": Reason(
+        Code.OTHER_COLUMNS, "its footers' row metadata names other columns than the files have"
+    ),
+}
 # Hive 3.1.2 and later use them to read dates and timestamps; Spark cannot write them.
 _TIME_KEYS = frozenset(["writer.time.zone", "writer.date.proleptic", "writer.zone.conversion.legacy"])
 _UTC = frozenset(["UTC", "Etc/UTC", "UCT", "Etc/UCT", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal", "Z"])
@@ -46,7 +58,8 @@ def unfaithful(form: Form, format: str, spark_version: str, time_zone: str) -> O
     """Why files of this form cannot be rewritten faithfully; `time_zone` is that of the driver's and executors' JVM."""
     try:
         if format == PARQUET:
-            return refuse_as_rows(form) or _refuse_codec(form, format, spark_version) or _refuse_parquet(form, spark_version)
+            unfit = refuse_as_rows(form)
+            return unfit.what if unfit else _refuse_codec(form, format, spark_version) or _refuse_parquet(form, spark_version)
         if format == ORC:
             return _refuse_codec(form, format, spark_version) or _refuse_orc(form, spark_version, time_zone)
     except SchemaTextError as error:
@@ -54,11 +67,9 @@ def unfaithful(form: Form, format: str, spark_version: str, time_zone: str) -> O
     return f"its format is {format}"
 
 
-def refuse_as_rows(form: Form) -> Optional[str]:
-    """Why Spark must not make rows of files of this form: their footers name code, which it would run in the driver."""
-    if any(key.startswith(_USER_TYPES) for key in form.keys):
-        return "its footers name a user-defined type, for which Spark would run code that they name"
-    return None
+def refuse_as_rows(form: Form) -> Optional[Reason]:
+    """Why Spark must not make rows of files of this form: it would run what their footers name, or not see their columns."""
+    return next((why for mark, why in _UNFIT.items() if any(key.startswith(mark) for key in form.keys)), None)
 
 
 def refuse_copy(form: Form, format: str, codec: str, spark_version: str) -> Optional[str]:

@@ -157,7 +157,7 @@ class Prover:
         since, newer = measured[proof.compacted_arrivals].groups, measured[_newer(proof)].groups
         unfit = next(filter(None, (refuse_as_rows(group.form) for group in (*base.groups, *since, *newer))), None)
         if unfit:
-            return Compared(Reason(Code.USER_DEFINED_TYPE, unfit), base.digest.rows)
+            return Compared(unfit, base.digest.rows)
         found = self._take_examples(self._rows.differences(self._format, [*base.groups, *since], newer, MOST_EXAMPLES))
         missing, extra = found.only_in_one, 0 if proof.broken else found.only_in_other
         if missing or extra:

@@ -775,13 +775,16 @@ def test_only_what_was_itself_compared_is_recorded_as_verified(desk, level):
     assert desk.runs[1] in {effect.run for effect in desk.log().standing}
 
 
-def test_files_that_name_code_for_spark_are_not_compared_by_rows(desk, world):
+@pytest.mark.parametrize(
+    ("mark", "code"), [("udt", Code.USER_DEFINED_TYPE), ("sql", Code.USER_DEFINED_TYPE), ("columns", Code.OTHER_COLUMNS)]
+)
+def test_files_that_name_code_for_spark_or_other_columns_are_not_compared_by_rows(desk, world, mark, code):
     desk.compact()
     file = world.files.namespace.find(compacted_file(desk))
-    said = ("org.apache.spark.sql.parquet.row.metadata#udt#0a1b2c",)
+    said = (f"org.apache.spark.sql.parquet.row.metadata#{mark}#0a1b2c",)
     file.content = replace(file.content, form=replace(file.content.form, keys=said))
     result = desk.verify(level="rows")
-    assert (result.code, unit_of(result).why.code) == (Exit.DIFFERENT, Code.USER_DEFINED_TYPE)
+    assert (result.code, unit_of(result).why.code) == (Exit.DIFFERENT, code)
     assert desk.verify(level="digest").code is Exit.DONE
 
 

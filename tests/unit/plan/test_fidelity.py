@@ -156,6 +156,8 @@ def test_the_old_calendar_is_refused(calendar, kept):
         ("a key of tomorrow", "int32 x", False),
         ("org.apache.spark.sql.parquet.row.metadata#0a1b2c", "int32 x", True),
         ("org.apache.spark.sql.parquet.row.metadata#udt#0a1b2c", "int32 x", False),
+        ("org.apache.spark.sql.parquet.row.metadata#sql#0a1b2c", "int32 x", False),
+        ("org.apache.spark.sql.parquet.row.metadata#columns#0a1b2c", "int32 x", False),
     ],
 )
 def test_footer_keys_that_spark_would_drop_are_refused(key, field, kept):

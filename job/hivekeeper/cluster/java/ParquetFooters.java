@@ -16,6 +16,8 @@ import org.apache.parquet.format.converter.ParquetMetadataConverter;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
+import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.Type;
 
 /** Reads the footer of a Parquet file. */
 class ParquetFooters {
@@ -98,7 +100,7 @@ class ParquetFooters {
     meaning.put("writer", writer(metadata.getFileMetaData().getCreatedBy(), keys));
     meaning.put("calendar", calendar(schema, keys));
     meaning.put("zone", "");
-    meaning.put("keys", meaningfulKeys(keys));
+    meaning.put("keys", meaningfulKeys(keys, metadata.getFileMetaData().getSchema()));
     meaning.put("single", decoded.raw.hasOwnLabels());
     return meaning;
   }
@@ -153,7 +155,7 @@ class ParquetFooters {
   }
 
   /** All keys except Spark's own, and Spark's row metadata if it adds to the physical schema. */
-  private static List<String> meaningfulKeys(Map<String, String> keys) throws Exception {
+  private static List<String> meaningfulKeys(Map<String, String> keys, MessageType schema) throws Exception {
     TreeSet<String> names = new TreeSet<String>();
     for (String key : keys.keySet()) {
       if (!key.startsWith(Footer.SPARK)) names.add(key);
@@ -161,11 +163,28 @@ class ParquetFooters {
     String json = (String) keys.get(ROW_METADATA);
     if (json != null) {
       if (LONG_NUMBER.matcher(json).find()) throw new IllegalStateException("its row metadata has a number of more than 1000 digits");
-      String said = Json.write(withoutMeaningless(Json.readAny(json)));
+      Object tree = Json.readAny(json);
+      String said = Json.write(withoutMeaningless(tree));
       boolean telling = said.contains("\"metadata\"") || said.contains("\"udt\"") || said.contains("\"interval");
-      if (telling) names.add(ROW_METADATA + (RowSchema.namesUserType(json) ? "#udt#" : "#") + hash(said));
+      String unfit = RowSchema.codeIn(json);
+      if (unfit.isEmpty() && namesOtherColumns(tree, schema)) unfit = "columns";
+      if (telling || !unfit.isEmpty()) names.add(ROW_METADATA + "#" + (unfit.isEmpty() ? "" : unfit + "#") + hash(said));
     }
     return new ArrayList<String>(names);
+  }
+
+  /** Whether a struct of the row metadata has other fields than the file's own schema. What is no struct, Spark passes over. */
+  private static boolean namesOtherColumns(Object said, Type type) {
+    Object fields = said instanceof Map ? ((Map) said).get("fields") : null;
+    if (!(fields instanceof List)) return false;
+    if (type.isPrimitive() || ((List) fields).size() != type.asGroupType().getFieldCount()) return true;
+    TreeSet<String> names = new TreeSet<String>();
+    for (Object field : (List<?>) fields) {
+      Object name = field instanceof Map ? ((Map) field).get("name") : null;
+      if (!(name instanceof String) || !names.add((String) name) || !type.asGroupType().containsField((String) name)) return true;
+      if (namesOtherColumns(((Map) field).get("type"), type.asGroupType().getType((String) name))) return true;
+    }
+    return false;
   }
 
   /** Row metadata without nullability, comments and empty values. */

@@ -3,6 +3,7 @@ package hivekeeper;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
+import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.orc.TypeDescription;
 import org.apache.parquet.format.converter.ParquetMetadataConverter;
@@ -12,9 +13,18 @@ import org.apache.parquet.hadoop.metadata.ParquetMetadata;
  * The footers of which Spark may make a schema of rows.
  *
  * A footer may hold Spark's own schema, and in it user-defined types. Spark calls the constructor of the class that such a type names, and
- * PySpark unpickles what it brings along (SPARK-56463): both run in the driver whatever the writer of the file wished.
+ * PySpark unpickles what it brings along (SPARK-56463): both run in the driver whatever the writer of the file wished. Spark also takes the
+ * value of a column that a file lacks for SQL, and evaluates it for each file that is read with the schema, in driver and executors.
  */
 public class RowSchema {
+  /** What Spark writes for `ADD COLUMN … DEFAULT` and plain values (`Literal.sql`): no function but CAST, and nothing nested. */
+  private static final String NUMBER = "-?[0-9]{1,38}(\\.[0-9]{1,38})?(E-?[0-9]{1,3})?(BD|[LSYD])?";
+  private static final String TEXT = "((DATE|TIMESTAMP|TIMESTAMP_NTZ) |X)?'[^'\\\\]{0,256}'";
+  private static final String LITERAL = "(NULL|true|false|" + NUMBER + "|" + TEXT + ")";
+  private static final String TYPE = "[A-Z_]{1,20}(\\([0-9]{1,2},[0-9]{1,2}\\))?";
+  private static final Pattern PLAIN = Pattern.compile(LITERAL + "|CAST\\(" + LITERAL + " AS " + TYPE + "\\)");
+  private static final String MISSING_VALUE = "EXISTS_DEFAULT";
+
   private final Configuration conf;
 
   public RowSchema(Configuration conf) {
@@ -43,21 +53,27 @@ public class RowSchema {
     }
   }
 
-  /** The schema, as JSON, unless it names a user-defined type. */
+  /** The schema, as JSON, unless it names code. */
   public static String requireBuiltIn(String json) throws IOException {
-    if (namesUserType(json)) throw new IllegalStateException("its schema names a user-defined type, for which Spark would run code");
+    String code = codeIn(json);
+    if (code.equals("udt")) throw new IllegalStateException("its schema names a user-defined type, for which Spark would run code");
+    if (code.equals("sql")) throw new IllegalStateException("its schema has an expression for a missing value, which Spark would evaluate");
     return json;
   }
 
-  /** By the tokens, because of two members of one name a reader may take either. */
-  static boolean namesUserType(String json) throws IOException {
+  /** The code that a schema names: `udt`, `sql` or none. By the tokens, because of two members of one name a reader may take either. */
+  static String codeIn(String json) throws IOException {
+    String found = "";
     JsonParser parser = Json.tokens(json);
     try {
       for (JsonToken token = parser.nextToken(); token != null; token = parser.nextToken()) {
-        boolean isType = token == JsonToken.VALUE_STRING && "type".equals(parser.getCurrentName());
-        if (isType && "udt".equals(parser.getText())) return true;
+        if (token != JsonToken.FIELD_NAME) continue;
+        String name = parser.getCurrentName();
+        boolean isText = parser.nextToken() == JsonToken.VALUE_STRING;
+        if (name.equals("type") && isText && parser.getText().equals("udt")) return "udt";
+        if (name.equals(MISSING_VALUE) && !(isText && PLAIN.matcher(parser.getText()).matches())) found = "sql";
       }
-      return false;
+      return found;
     } finally {
       parser.close();
     }
