@@ -314,7 +314,7 @@ def _is_log_of(table: Table, history: History) -> bool:
     return {entry.table_id for entry in history.runs} <= {table_id(table)}
 
 
-def _close_others(run: Run, history: History, present: Iterable[FileInfo]) -> bool:
+def _close_others(run: Run, history: History, present: Sequence[FileInfo]) -> bool:
     """Close the `present` directories of runs of which the log does not say that they are this table's; whether they are closed.
 
     Those of another table that was here before, or that somebody has renamed to this place, have the rights of that one from when they were
@@ -324,7 +324,7 @@ def _close_others(run: Run, history: History, present: Iterable[FileInfo]) -> bo
     others = {logged.run for logged in history.runs if not _may_be(run.table, logged)}
     for known in {logged.table_id for logged in history.runs if _may_be(run.table, logged)}:
         of_one = [logged for logged in history.runs if logged.table_id == known]
-        if not store.may_be_owned_alike(run.cluster, run.table, of_one):
+        if not store.may_be_owned_alike(run.cluster, run.table, reversed(of_one), {entry.name for entry in present}):
             others.update(logged.run for logged in of_one)
     own = {logged.run for logged in history.runs} - others
     open_ones = [entry for entry in present if entry.is_dir and entry.mode & 0o077 and names.run_of(entry.name) not in own]

@@ -11,6 +11,7 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.ports import FilesError
 from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.desk import Desk
@@ -74,3 +75,56 @@ def test_where_hive_knows_no_set_owner_they_are_brought_by_hand():
     desk.world.files.writer.rename_into(names.join(desk.control.run(run).state("retired"), "u00001"), desk.live())
     assert desk.recover().code is Exit.DONE
     assert rows(desk) == before
+
+
+def damage(desk, run):
+    """As when a block of the file is missing."""
+    plan, files = desk.control.run(run).plan, desk.world.files
+    read = files.read_pieces
+
+    def read_pieces(file):
+        if file.path == plan:
+            raise FilesError("Could not obtain block")
+        return read(file)
+
+    files.read_pieces = read_pieces
+
+
+def cut(desk, run):
+    plan = desk.control.run(run).plan
+    desk.world.files.writer.delete(plan)
+    desk.world.files.write_new(plan, "{", 0o600)
+
+
+@pytest.mark.parametrize("spoil", [damage, cut])
+@pytest.mark.parametrize("is_renamed", [False, True], ids=["same name", "renamed"])
+def test_a_damaged_plan_of_a_run_that_has_ended_stops_no_command(spoil, is_renamed):
+    desk = a_desk("partitioned")
+    before = rows(desk)
+    desk.compact()
+    desk.append("dt=1", "a", "b")
+    desk.compact()
+    if is_renamed:
+        rename(desk)
+    spoil(desk, max(desk.run_directories()))
+    desk.append("dt=2", "c", "d")
+    assert desk.compact().code is Exit.DONE
+    assert desk.rollback().code is Exit.DONE
+    for run in list(desk.runs[:2])[::-1]:
+        assert desk.rollback(undo=run).code is Exit.DONE, run
+    assert rows(desk) == sorted([*before, *"abcd"])
+
+
+def test_no_run_is_asked_for_that_is_in_the_log_alone():
+    """A table that is compacted each night for a year, whose backups a cleanup has discarded."""
+    desk = a_desk("flat")
+    for night in range(20):
+        desk.append("", f"{night}-a", f"{night}-b")
+        desk.compact()
+        desk.cleanup()
+    asked, stat = [], desk.world.files.stat
+    desk.world.files.stat = lambda path: asked.append(path) or stat(path)
+    desk.append("", "a", "b")
+    assert desk.compact().code is Exit.DONE
+    assert len(desk.log().runs) > 40
+    assert not [path for path in asked if path.endswith("plan.json")]

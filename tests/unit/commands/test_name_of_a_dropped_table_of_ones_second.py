@@ -73,6 +73,23 @@ def test_they_are_not_opened_with_the_rights_of_the_other_table(leave):
 
 
 @WAYS
+def test_nor_are_they_where_no_plan_can_be_read(leave):
+    """Somebody renames the control directory away and back while they are asked for; or their blocks are lost."""
+    world = a_world()
+    desk = Desk(world, backup_table=False)
+    desk.compact()
+    close(world, desk.live())
+    desk.append("", "a", "b", "c")
+    desk.compact()
+    backups = old_files(desk)
+    take(world, leave)
+    stat = world.files.stat
+    world.files.stat = lambda path: None if path.endswith("/plan.json") else stat(path)
+    desk.compact()
+    assert [path for path in backups if may_be_reached_by_all(world, path)] == []
+
+
+@WAYS
 def test_a_rollback_of_the_other_table_does_not_bring_its_rows(leave):
     world = a_world()
     theirs = world.rows_of("sales.events")
