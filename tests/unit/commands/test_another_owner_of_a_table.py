@@ -13,6 +13,7 @@ from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.ports import FilesError
 from hivekeeper.reasons import Code
+from support import joined_desk
 from support.builders import a_table
 from support.desk import Desk
 from support.hive_statements import Hive
@@ -128,3 +129,19 @@ def test_no_run_is_asked_for_that_is_in_the_log_alone():
     assert desk.compact().code is Exit.DONE
     assert len(desk.log().runs) > 40
     assert not [path for path in asked if path.endswith("plan.json")]
+
+
+@pytest.mark.parametrize("is_renamed", [False, True], ids=["same name", "renamed"])
+@pytest.mark.parametrize("command", [Desk.compact, Desk.rollback])
+def test_a_join_that_was_killed_before_its_proof_has_taken_nothing_out_of_live(command, is_renamed):
+    desk = joined_desk.a_desk()
+    if command is Desk.rollback:
+        desk.compact()
+    before = rows(desk)
+    desk.kill_before(["write_ends", "/stage/"], lambda: command(desk))
+    give(desk, "sales_etl")
+    if is_renamed:
+        rename(desk)
+    assert desk.recover().code is Exit.DONE
+    assert desk.compact().code is Exit.DONE
+    assert rows(desk) == before
