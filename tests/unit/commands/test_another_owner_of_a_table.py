@@ -78,6 +78,18 @@ def test_where_hive_knows_no_set_owner_they_are_brought_by_hand():
     assert rows(desk) == before
 
 
+def test_what_waits_aside_is_moved_out_where_the_new_files_are_live_already():
+    desk = a_desk("flat")
+    before = rows(desk)
+    desk.kill_before(["write_new", "/entry.json"], desk.compact)
+    give(desk, "sales_etl")
+    assert desk.recover().tables[0].problem.code is Code.OTHER_TABLE
+    (run,) = desk.run_directories()
+    desk.world.files.writer.rename_into(names.join(desk.control.run(run).state("retired"), "u00001"), "hdfs://nn/kept")
+    assert desk.recover().code is Exit.DONE
+    assert rows(desk) == before
+
+
 def damage(desk, run):
     """As when a block of the file is missing."""
     plan, files = desk.control.run(run).plan, desk.world.files
