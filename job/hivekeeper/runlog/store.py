@@ -29,7 +29,7 @@ from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
-from hivekeeper.ports import Cluster, Files, NoPermission, SourceMissing, SourceReplaced
+from hivekeeper.ports import Cluster, Files, FilesError, NoPermission, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import checkpoint, orphan_mark, run_files, strict
 from hivekeeper.runlog.checkpoint import Checkpoint
@@ -390,16 +390,23 @@ def read_plan(cluster: Cluster, table: Table, paths: RunPaths) -> Optional[RunPl
     return _read_of_plan(cluster, table, paths, plan_from_lines)
 
 
-def may_be_owned_alike(cluster: Cluster, table: Table, logged: Sequence[LoggedRun]) -> bool:
-    """Whether the newest plan that is left of these runs, which are of one table, is of one with this table's owner; so it may be if there
-    is none. Anybody can create a table in the second of another one, but a rename keeps the owner. Raises like read_plan.
+def may_be_owned_alike(cluster: Cluster, table: Table, logged: Iterable[LoggedRun], listed: Container[str]) -> bool:
+    """Whether the first plan that can be read of these finished runs, which are of one table, is of one with this table's owner; so it may
+    be if no directory of them is `listed`. Anybody can create a table in the second of another one, but a rename keeps the owner.
+
+    A damaged plan ends no command: of a run that has ended, nothing else is asked of it.
     """
     control = ControlPaths.of(table.location, table.partitioned)
-    for run in reversed(logged):
-        planned = _read_of_plan(cluster, table, control.run(run.directory), planned_table)
+    there = [control.run(run.directory) for run in logged if run.directory in listed]
+    for paths in there:
+        try:
+            planned = _read_of_plan(cluster, table, paths, planned_table)
+        except (NeedsInvestigation, FilesError) as error:
+            log.warning("table=%s step=read-plan failed reason=%r", table.log_field, str(error))
+            continue
         if planned is not None:
             return planned.owner == table.owner
-    return True
+    return not there
 
 
 def _read_of_plan(

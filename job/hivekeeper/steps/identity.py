@@ -6,7 +6,7 @@ same second and no table of that name and time is left. Paths in the records are
 
 from __future__ import annotations
 
-from typing import Container, Dict
+from typing import Container, Dict, Sequence
 
 from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation, Refused
@@ -16,7 +16,7 @@ from hivekeeper.ports import Cluster, renamed_meanwhile, require_readable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
-from hivekeeper.runlog.history import History, known_as
+from hivekeeper.runlog.history import History, LoggedRun, known_as
 from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import left_behind
 from hivekeeper.steps.census import shared_census
@@ -125,7 +125,13 @@ def know_history(cluster: Cluster, table: Table, history: History) -> History:
         name, _, created = known.rpartition("@")
         is_former = name and created.isdigit() and name != table.full_name and is_same(cluster, table, name, int(created))
         logged = [run for run in history.runs if run.table_id == known]
-        if is_former and all(run.is_partitioned_as(table) for run in logged) and store.may_be_owned_alike(cluster, table, logged):
+        if is_former and all(run.is_partitioned_as(table) for run in logged) and _may_be_owned_alike(cluster, table, logged):
             former[known] = own
     left_behind.refuse_left_behind(cluster, table, cluster.trusted_owners, history)
     return known_as(history, former) if former else history
+
+
+def _may_be_owned_alike(cluster: Cluster, table: Table, logged: Sequence[LoggedRun]) -> bool:
+    """Whether these runs, oldest first, are of a table that had this one's owner at last, as far as their plans tell."""
+    listed = store.list_runs(cluster.files, ControlPaths.of(table.location, table.partitioned))
+    return store.may_be_owned_alike(cluster, table, reversed(logged), listed)

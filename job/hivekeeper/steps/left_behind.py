@@ -284,10 +284,11 @@ def _may_hide_rows(cluster: Cluster, table: Table, control: ControlPaths) -> boo
 
 
 def may_miss_rows(files: Files, unfinished: Iterable[RunPaths], plans: Iterable[RunPlan]) -> bool:
-    """Whether these runs had begun to exchange files."""
-    aside = [paths.state(state) for paths in unfinished for state in ("retired", "recreated")]
-    is_away = any(seen.entries for seen in files.look(aside, 1 + len(aside)).values())
-    return is_away or any(unit.join for plan in plans for unit in plan.units)
+    """Whether these runs had begun to exchange files. A join takes nothing out of live but to put back what it has taken, from `ready`."""
+    joins = any(unit.join for plan in plans for unit in plan.units)
+    states = ("retired", "recreated", *(("ready", "taken") if joins else ()))
+    aside = [paths.state(state) for paths in unfinished for state in states]
+    return any(seen.entries for seen in files.look(aside, 1 + len(aside)).values())
 
 
 def _created(known: str) -> int:

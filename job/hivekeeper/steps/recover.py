@@ -143,18 +143,18 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
     refuse_strangers(run, plan)
     refuse_unlogged(run, plan)
     # Raises if the plan is another table's.
-    is_own = _is_of_this_table(run, plan)
+    may_be_own, is_owned_alike = _may_be_of_this_table(run, plan), plan.table.owner == run.table.owner
     if plan.operation == BACKUP:
         # A record that is not in the log was never reported to anybody.
         if backup_tables.drop_table(run, plan.backup_table):
             run.files.delete_tree(run.paths.top)
         return None, ()
-    is_certain = is_own and plan.table.owner == run.table.owner
+    is_certain = may_be_own and is_owned_alike
     if not is_certain and plan.operation in EXCHANGES and left_behind.may_miss_rows(run.files, [run.paths], [plan]):
         identity.refuse_renamed(run.cluster, run.table, run.control, plan)
-        if is_own:
+        if may_be_own:
             raise _of_other_owner(run, plan)
-    if not is_own:
+    if not may_be_own or not (is_owned_alike or plan.table.full_name == run.table.full_name):
         return replace(run, table=plan.table), _settle_of_former(run, plan)
     refuse_foreign_places(run, plan)
     settle = _find_settler(run, plan)
@@ -191,7 +191,7 @@ def settle_orphaned(grounds: Grounds, run: Run, plan: RunPlan) -> Found:
 def _of_other_owner(run: Run, plan: RunPlan) -> NeedsInvestigation:
     return NeedsInvestigation(
         f"{run.table.full_name}: its run {plan.run} was interrupted while it belonged to {plan.table.owner}, and it belongs to "
-        f"{run.table.owner} now: it may be another table that was created in the same second, and has got its name since",
+        f"{run.table.owner} now: it may be another table that was created in the same second, and has got its name or place since",
         code=Code.OTHER_TABLE,
         state=f"nothing was touched; rows that readers miss may be in {run.paths.top} alone",
         next="if it is the same table, give it back to its former owner for a moment (ALTER TABLE … SET OWNER), then: "
@@ -199,9 +199,9 @@ def _of_other_owner(run: Run, plan: RunPlan) -> NeedsInvestigation:
     )
 
 
-def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
-    """Whether the plan is about this table. Two tables can be created in one second, so under another name there must be more evidence:
-    the same definition and owner, and no unit whose live holds files of which the plan knows none.
+def _may_be_of_this_table(run: Run, plan: RunPlan) -> bool:
+    """Whether the plan is about this table, as far as another owner does not speak against it. Two tables can be created in one second, so
+    under another name there must be more evidence: the same definition, and no unit whose live holds files of which the plan knows none.
 
     A cleanup needs no such files: of live, its recovery changes only a file of which the log says that a run joined it.
     """
@@ -209,8 +209,6 @@ def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
         return False
     if plan.table.full_name == run.table.full_name:
         return True
-    if plan.table.owner != run.table.owner:
-        return False
     return identity.is_alike(run.table, plan.table) and (plan.operation not in EXCHANGES or _knows_live(run, plan))
 
 

@@ -286,7 +286,7 @@ def open_run(
         cluster.files.make_directory(run.paths.state(state))
     with told_if_taken(run):
         require_lock(run)
-        if _close_others(run, history, seen[control.runs].entries):
+        if _close_others(run, history, seen[control.runs].entries, was_open=bool(seen[control.top].mode & 0o077)):
             run = _open_up(run, states, find_above(table, units), reads_records, settings)
         else:
             ownership.open_up(run.files, run.rights, control, [control.top, control.runs])
@@ -314,17 +314,21 @@ def _is_log_of(table: Table, history: History) -> bool:
     return {entry.table_id for entry in history.runs} <= {table_id(table)}
 
 
-def _close_others(run: Run, history: History, present: Iterable[FileInfo]) -> bool:
+def _close_others(run: Run, history: History, present: Sequence[FileInfo], was_open: bool) -> bool:
     """Close the `present` directories of runs of which the log does not say that they are this table's; whether they are closed.
 
     Those of another table that was here before, or that somebody has renamed to this place, have the rights of that one from when they were
     made, and perhaps only the control directory above, which gets this table's now, has kept its readers out since. By their ids, as all in
     there: nobody else can put anything between them before that is opened.
+
+    Where the control directory `was_open`, runs of this table have closed those of another owner before. It also stays closed where one of
+    them could not be closed: then the oldest is still that one's.
     """
     others = {logged.run for logged in history.runs if not _may_be(run.table, logged)}
     for known in {logged.table_id for logged in history.runs if _may_be(run.table, logged)}:
         of_one = [logged for logged in history.runs if logged.table_id == known]
-        if not store.may_be_owned_alike(run.cluster, run.table, of_one):
+        telling = reversed(of_one) if was_open else of_one
+        if not store.may_be_owned_alike(run.cluster, run.table, telling, {entry.name for entry in present}):
             others.update(logged.run for logged in of_one)
     own = {logged.run for logged in history.runs} - others
     open_ones = [entry for entry in present if entry.is_dir and entry.mode & 0o077 and names.run_of(entry.name) not in own]

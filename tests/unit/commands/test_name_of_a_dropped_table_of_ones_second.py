@@ -12,6 +12,7 @@ import pytest
 
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Column
+from hivekeeper.ports import NoPermission
 from support.builders import a_table
 from support.desk import Desk
 from support.hive_statements import Hive
@@ -70,6 +71,48 @@ def test_they_are_not_opened_with_the_rights_of_the_other_table(leave):
     take(world, leave)
     desk.compact()
     assert [path for path in backups if may_be_reached_by_all(world, path)] == []
+
+
+@WAYS
+def test_nor_are_they_where_no_plan_can_be_read(leave):
+    """Somebody renames the control directory away and back while they are asked for; or their blocks are lost."""
+    world = a_world()
+    desk = Desk(world, backup_table=False)
+    desk.compact()
+    close(world, desk.live())
+    desk.append("", "a", "b", "c")
+    desk.compact()
+    backups = old_files(desk)
+    take(world, leave)
+    stat = world.files.stat
+    world.files.stat = lambda path: None if path.endswith("/plan.json") else stat(path)
+    desk.compact()
+    assert [path for path in backups if may_be_reached_by_all(world, path)] == []
+
+
+@WAYS
+def test_nor_are_they_by_a_later_run_where_the_first_could_not_close_them(leave):
+    """They belong to a user by whom the runs were made before."""
+    world = a_world()
+    desk = Desk(world, backup_table=False)
+    desk.compact()
+    close(world, desk.live())
+    desk.append("", "a", "b", "c")
+    desk.compact()
+    backups, directories = old_files(desk), {f"{desk.control.runs}/{run}" for run in desk.run_directories()}
+    take(world, leave)
+    guard = world.files.guard
+
+    def refuse(wanted):
+        if directories & set(wanted):
+            raise NoPermission("its owner is somebody else")
+        guard(wanted)
+
+    world.files.guard = refuse
+    for night in range(3):
+        desk.append("", f"{night}-a", f"{night}-b", f"{night}-c")
+        assert desk.compact().tables[0].units
+        assert [path for path in backups if may_be_reached_by_all(world, path)] == []
 
 
 @WAYS
