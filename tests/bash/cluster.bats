@@ -105,6 +105,13 @@ leave_driver_output() {
   [ ! -e "$ARGV.fetched" ]
 }
 
+@test "cluster mode: nor did one of a proxy user, for whom Java wraps what YARN says" {
+  stub_yarn "printf 'Submitted application $ID\nException in thread \"main\" java.lang.reflect.UndeclaredThrowableException\nCaused by: org.apache.hadoop.yarn.exceptions.YarnException: Failed to submit $ID to YARN : unknown queue: nosuch\n' >&2; exit 1"
+  run --separate-stderr "$RUN" analyze --database sales "${CLUSTER[@]}"
+  [ "$status" -eq 2 ]
+  [ ! -e "$ARGV.fetched" ]
+}
+
 @test "cluster mode: an application that was killed is 143" {
   stub_yarn "echo 'Exception in thread \"main\" org.apache.spark.SparkException: Application $ID is killed' >&2; exit 1"
   touch "$ARGV.container"

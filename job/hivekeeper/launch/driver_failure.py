@@ -22,8 +22,8 @@ KILLED = re.compile(r"Application application_\d+_\d+ (?:is|was) killed|final st
 CONTAINER = re.compile(r"AM Container for \S+ exited with\s+exitCode: (-?\d+)")
 MEMORY = ("-103", "-104")
 
-# How Java and YARN report that nothing was started.
-REFUSAL = re.compile(r"Exception in thread \"main\" (?:[\w.$]+\.)?(\w+(?:Exception|Error)\b.*)")
+# How Java and YARN report that nothing was started. What a proxy user gets says only that it has a cause.
+REFUSAL = re.compile(r"Exception in thread \"main\" (?:[\w.$]+\.)?(?!UndeclaredThrowableException)(\w+(?:Exception|Error)\b.*)")
 CAUSE = re.compile(r"Caused by: (?:[\w.$]+\.)?(\w+(?:Exception|Error)\b.*)")
 
 # Reasons that a retry cannot fix: the configuration is wrong.

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from hivekeeper.codes import Exit
+from hivekeeper.ports import FilesUnavailable
 from support.desk import desk_by, outcomes
 from support.fakes.files import Killed
 from support.joined_desk import at, drop_partition, manage, survive
@@ -124,6 +125,29 @@ def test_a_long_gap_is_noted_only_once_the_unit_is_live_again(meet, monkeypatch)
     meet(desk)
     desk.compact()
     assert missing == [Counter()]
+
+
+@pytest.mark.parametrize(["ms", "outcome"], [(20, "dropped-meanwhile"), (600_000, "misplaced")])
+def test_it_is_dropped_and_overwritten_in_a_gap_whose_end_is_not_known(ms, outcome):
+    """The call that brings the new files in is done, and its answer lost: nothing of it is live when the run looks."""
+    desk = desk_by(["dt"])
+
+    def fail_then_overwrite():
+        drop_after(desk, ms, lambda: desk.world.fail_call("rename_exact", True))
+
+    at(desk, IN_GAP, fail_then_overwrite)
+    rename = desk.world.files.rename_exact
+
+    def rename_exact(source, target):
+        try:
+            rename(source, target)
+        except FilesUnavailable:
+            desk.world.overwrite(desk.live("dt=1"), "new.parquet", ["new"], True)
+            raise
+
+    desk.world.files.rename_exact = rename_exact
+    result = desk.compact()
+    assert outcomes(result)["dt=1"] == outcome
 
 
 def test_a_rollback_was_killed_in_the_gap():

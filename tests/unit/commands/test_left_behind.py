@@ -237,6 +237,25 @@ def test_thousands_of_such_tables_beside_as_many_directories_do_not_look_through
     assert len(looked) <= 5
 
 
+def test_records_that_take_long_to_read_are_not_read_for_each_table_beside_them(monkeypatch):
+    world, read, find_tables = World(), [], left_behind._find_tables
+    for nth in range(5):
+        world.add_table(a_table((), kind="MANAGED_TABLE", name=f"former{nth}", create_time=5 + nth), {"": [1000] * 3})
+        assert Desk(world, f"sales.former{nth}", backup_table=False).compact().code is Exit.DONE
+        carry_out(Hive(world).drop_table(f"sales.former{nth}"))
+        world.add_table(a_table((), kind="MANAGED_TABLE", name=f"events{nth}", create_time=15 + nth), {"": [1000] * 3})
+
+    def read_slowly(cluster, table, control, *more):
+        read.append(control.top)
+        world.clock.elapsed_ms += 20_000
+        return find_tables(cluster, table, control, *more)
+
+    monkeypatch.setattr(left_behind, "_find_tables", read_slowly)
+    context = a_context(world.cluster, Selection(databases=("sales",)), "20260102t000000z-0000", Desk(world, backup_table=False).settings)
+    assert compact_swap(context).code is Exit.DONE
+    assert sorted(read) == sorted({*read})
+
+
 def test_a_table_whose_first_run_was_interrupted_is_recovered_beside_what_one_of_the_same_second_left():
     world = World()
     for name in ("events", "events2"):

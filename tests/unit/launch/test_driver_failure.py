@@ -26,6 +26,12 @@ CASES = {
         f"{ID} to YARN : Application {ID} submitted by user etl to unknown queue: nosuch\n",
         2,
     ),
+    "an unknown queue, with a proxy user": (
+        'Exception in thread "main" java.lang.reflect.UndeclaredThrowableException\n'
+        "\tat org.apache.hadoop.security.UserGroupInformation.doAs(UserGroupInformation.java:1894)\n"
+        f"Caused by: org.apache.hadoop.yarn.exceptions.YarnException: Failed to submit {ID} to YARN : unknown queue: nosuch\n",
+        2,
+    ),
     "a file that is not there": ('Exception in thread "main" java.io.FileNotFoundException: File does not exist: hdfs://a/env.tar.gz\n', 2),
     "a ResourceManager that does not answer": ('Exception in thread "main" java.net.ConnectException: Connection refused\n', 8),
     "nothing known": ("", 8),
