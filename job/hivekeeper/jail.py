@@ -264,8 +264,8 @@ class JailedFiles:
             self.jail.require(path)
         self.inner.guard(wanted)
 
-    def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
-        return self.inner.ties(directories)
+    def ties(self, directories: Sequence[str], around: str = "") -> Mapping[str, Ties]:
+        return self.inner.ties(directories, around)
 
     def room(self, path: str, quotas_at: Sequence[str]) -> Room:
         return self.inner.room(path, quotas_at)

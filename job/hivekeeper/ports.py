@@ -372,8 +372,12 @@ class Files(Protocol):
 
     # ---- what stands in the way of a rename or a write
 
-    def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
-        """What ties each existing directory to its place, in bulk; missing ones are left out."""
+    def ties(self, directories: Sequence[str], around: str = "") -> Mapping[str, Ties]:
+        """What ties each existing directory to its place, in bulk; missing ones are left out. A directory without a quota is counted for
+        that, with everything below it.
+
+        `around`: one more, which may be as large as a database, whose own quota does not matter, and is not told.
+        """
 
     def room(self, path: str, quotas_at: Sequence[str]) -> Room:
         """The space left at this place, which need not exist yet, according to the file system and quotas.

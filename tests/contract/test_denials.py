@@ -103,7 +103,7 @@ def test_a_quota_that_may_not_be_read_counts_as_none(refusing: Refusing) -> None
 
 
 def test_a_directory_in_which_nothing_may_be_renamed_is_told_with_the_reason(refusing: Refusing) -> None:
-    (ties,) = json.loads(refusing.make("Placement").ties(json.dumps([f"{TABLE}/dt=1"]))).values()
+    (ties,) = json.loads(refusing.make("Placement").ties(json.dumps([f"{TABLE}/dt=1"]), "")).values()
     assert (ties["denied"], ties["quota"]) == (SAID, False)
 
 

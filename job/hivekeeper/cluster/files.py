@@ -428,10 +428,11 @@ class HadoopFiles:
         if wanted:
             self._ask_below(self._rights.give, {path: {**vars(guard), "group": guard.group or None} for path, guard in wanted.items()})
 
-    def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
-        if not directories:
+    def ties(self, directories: Sequence[str], around: str = "") -> Mapping[str, Ties]:
+        asked = [*directories, *filter(None, [around])]
+        if not asked:
             return {}
-        found = json.loads(_ask(self._placement.ties, json.dumps(list(directories))))
+        found = json.loads(_ask(self._placement.ties, json.dumps(asked), around))
         return {directory: Ties(**known) for directory, known in found.items()}
 
     def room(self, path: str, quotas_at: Sequence[str]) -> Room:

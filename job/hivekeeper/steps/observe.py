@@ -365,7 +365,7 @@ def find_tied(cluster: Cluster, control: ControlPaths, units: Sequence[Unit]) ->
 def find_ties(cluster: Cluster, control: ControlPaths, units: Sequence[Unit]) -> Tuple[Mapping[str, Ties], str]:
     """What ties the units that are there to their places, by name, and the encryption zone around the control directory, "" for none."""
     beside = names.parent(control.top)
-    ties = cluster.files.ties([beside, *(unit.live for unit in units)])
+    ties = cluster.files.ties([unit.live for unit in units], beside)
     return {unit.name: ties[unit.live] for unit in units if unit.live in ties}, ties[beside].zone if beside in ties else ""
 
 

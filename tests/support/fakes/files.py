@@ -400,10 +400,11 @@ class FakeFiles:
             path = self.qualify(directory)
             self._change("guard", [path], lambda path=path, guard=guard: self._guard(self._meant(path, guard.file_id), guard))
 
-    def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
+    def ties(self, directories: Sequence[str], around: str = "") -> Mapping[str, Ties]:
         self._require_alive()
-        paths = {directory: self.qualify(directory) for directory in directories}
-        return {directory: self._ties(path) for directory, path in paths.items() if self.namespace.find(path) is not None}
+        paths = {directory: self.qualify(directory) for directory in [*directories, *filter(None, [around])]}
+        found = {directory: self._ties(path) for directory, path in paths.items() if self.namespace.find(path) is not None}
+        return {directory: dataclasses.replace(ties, quota=ties.quota and directory != around) for directory, ties in found.items()}
 
     def room(self, path: str, quotas_at: Sequence[str]) -> Room:
         self.qualify(path)

@@ -826,8 +826,8 @@ def test_a_partition_that_is_removed_while_it_is_looked_at_is_refused_and_the_ot
     gone = world.catalog.partitions["sales.events"]["dt=1"].location
     ties = world.files.ties
 
-    def removed_meanwhile(directories):
-        found = ties(directories)
+    def removed_meanwhile(directories, around):
+        found = ties(directories, around)
         world.files.writer.delete(gone)
         return found
 

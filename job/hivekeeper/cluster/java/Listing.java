@@ -10,6 +10,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.hadoop.hdfs.DFSUtilClient;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 
 /** Lists any number of directories in one call. Changes nothing. */
@@ -177,9 +178,11 @@ public class Listing {
     return found;
   }
 
-  private static byte[] nextAfter(byte[] last) {
-    if (last[0] == ',') return lastOf(',');
-    return last[0] > '.' && last[0] < '_' ? lastOf('^') : last;
+  /** The name after which a listing of hidden names goes on: behind all that begin with a character between those of hidden ones. */
+  public static byte[] nextAfter(byte[] last) {
+    byte[] next = last[0] == ',' ? lastOf(',') : last[0] > '.' && last[0] < '_' ? lastOf('^') : last;
+    // A NameNode may take longer names, which come behind that (dfs.namenode.fs-limits.max-component-length).
+    return DFSUtilClient.compareBytes(next, last) > 0 ? next : last;
   }
 
   /** The last of all names that begin so. */

@@ -23,8 +23,11 @@ public class Placement {
     this.conf = conf;
   }
 
-  /** {directory: {denied, zone, locked, snapshots, quota}}; missing directories are left out. Only HDFS has more than `denied`. */
-  public String ties(String directories) throws Exception {
+  /**
+   * {directory: {denied, zone, locked, snapshots, quota}}; missing directories are left out. Only HDFS has more than `denied`. `around`: the one
+   * of them whose quota is not asked for.
+   */
+  public String ties(String directories, final String around) throws Exception {
     // Units share their parents, so each parent is checked once.
     final Map<Path, ParentRights> parents = Collections.synchronizedMap(new HashMap<Path, ParentRights>());
     final Map<String, String> keys = Collections.synchronizedMap(new HashMap<String, String>());
@@ -32,7 +35,7 @@ public class Placement {
       public Object of(Object directory) throws Exception {
         Place place = Place.of(conf, (String) directory);
         try {
-          return place.real == null ? null : tiesOf(place, parents, keys);
+          return place.real == null ? null : tiesOf(place, parents, keys, !directory.equals(around));
         } catch (FileNotFoundException absent) {
           return null;
         }
@@ -41,7 +44,8 @@ public class Placement {
   }
 
   /** `keys`: why this user may not use the key of a zone, by the zone's root; each is tried once. */
-  private Map<String, Object> tiesOf(Place place, Map<Path, ParentRights> parents, Map<String, String> keys) throws IOException {
+  private Map<String, Object> tiesOf(Place place, Map<Path, ParentRights> parents, Map<String, String> keys, boolean asksQuota)
+      throws IOException {
     Path parent = place.path.getParent();
     if (!parents.containsKey(parent)) parents.put(parent, rightsIn(parent));
     FileStatus status = place.fs.getFileStatus(place.real);
@@ -53,7 +57,7 @@ public class Placement {
     if (!zone.isEmpty() && !keys.containsKey(zone)) tryKey(place, zone, keys);
     known.put("zone", zone);
     known.put("locked", keys.containsKey(zone) ? keys.get(zone) : "");
-    known.put("quota", hasQuota(place));
+    known.put("quota", asksQuota && hasQuota(place));
     return known;
   }
 
@@ -81,8 +85,7 @@ public class Placement {
       QuotaUsage usage = Quotas.of(place.fs, place.real);
       return usage.getQuota() >= 0 || usage.getSpaceQuota() >= 0 || usage.isTypeQuotaSet();
     } catch (IOException failed) {
-      if (!Denials.isDenial(failed)) throw failed;
-      // Without a quota of its own HDFS adds up everything below, which needs permission to read all of it.
+      if (!Quotas.isUncounted(failed)) throw failed;
       return false;
     }
   }

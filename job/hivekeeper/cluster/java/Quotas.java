@@ -11,9 +11,15 @@ public class Quotas {
   /** What a router says with dfs.federation.router.quota.enable=false, its default. */
   private static final String SWITCHED_OFF = "The quota system is disabled in Router";
 
+  /** Of a NameNode that counts a tree of some thousand levels, each on its stack (INodeDirectory.computeContentSummary). */
+  private static final String TOO_DEEP = "java.lang.StackOverflowError";
+
   private Quotas() {}
 
-  /** Without a quota of its own the NameNode counts everything below. Behind a router one for a type of storage alone may not be shown. */
+  /**
+   * Without a quota of its own the NameNode counts everything below, level by level. Behind a router one for a type of storage alone may not
+   * be shown.
+   */
   public static QuotaUsage of(FileSystem fs, Path path) throws IOException {
     try {
       return fs.getQuotaUsage(path);
@@ -23,5 +29,14 @@ public class Quotas {
       // It is a QuotaUsage, of the NameNode itself.
       return fs.getContentSummary(path);
     }
+  }
+
+  /**
+   * Whether a directory has no quota of its own that this user may know: to count what is below takes the right to read all of it, and fails
+   * where anybody has made a tree that is too deep.
+   */
+  public static boolean isUncounted(IOException failed) {
+    boolean isTooDeep = failed instanceof RemoteException && TOO_DEEP.equals(((RemoteException) failed).getClassName());
+    return isTooDeep || Denials.isDenial(failed);
   }
 }

@@ -63,7 +63,7 @@ public class Room {
     } catch (FileNotFoundException absent) {
       return null;
     } catch (IOException failed) {
-      if (!Denials.isDenial(failed)) throw failed;
+      if (!Quotas.isUncounted(failed)) throw failed;
       withoutQuota.add(text);
       return null;
     }

@@ -106,7 +106,7 @@ public class ClusterFacts {
     return Json.write(found);
   }
 
-  /** The space a table takes, and what free space and quotas allow; null if this user may not read it. */
+  /** The space a table takes, and what free space and quotas allow; null if this user may not read it, or HDFS not count it. */
   public String room(String root) throws IOException {
     Path table = new Path(root);
     FileSystem fs = table.getFileSystem(conf);
@@ -118,7 +118,7 @@ public class ClusterFacts {
       found.put("disk_bytes", content.getSpaceConsumed());
       found.put("objects", content.getFileCount() + content.getDirectoryCount());
     } catch (IOException failed) {
-      if (!Denials.isDenial(failed)) throw failed;
+      if (!Quotas.isUncounted(failed)) throw failed;
       found.put("size_bytes", null);
     }
     if (fs instanceof DistributedFileSystem) addQuota(fs, table, found);
@@ -140,7 +140,7 @@ public class ClusterFacts {
         }
       } catch (IOException failed) {
         // If there is one that this user may not read, the write itself will hit it.
-        if (!Denials.isDenial(failed)) throw failed;
+        if (!Quotas.isUncounted(failed)) throw failed;
       }
       at = at.getParent();
     }

@@ -1,0 +1,79 @@
+"""A directory without a quota is counted with all below it, level by level on a thread's stack (INodeDirectory.computeContentSummary).
+
+So whoever may write to one table can nest directories there so deeply that the NameNode answers nothing about that of the database: a limit
+of 1,000 levels holds for the path that is typed, and /.reserved/.inodes/ID/… begins anew.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hivekeeper.cluster.java_classes import compiled
+from support.file_systems import configuration_with
+
+pytestmark = pytest.mark.jvm
+
+DATABASE, UNIT = "uncounted://nn/warehouse/sales", "uncounted://nn/warehouse/sales/events"
+
+# As Hadoop 3.3.6 answers: the class is Java's, so the client leaves the error wrapped.
+UNCOUNTED = """package hivekeeper.tested;
+
+import java.io.IOException;
+import org.apache.hadoop.fs.ContentSummary;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FsStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.QuotaUsage;
+import org.apache.hadoop.fs.permission.FsAction;
+import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.ipc.RemoteException;
+import org.apache.hadoop.security.UserGroupInformation;
+
+public class Uncounted extends WithoutServer {
+  public FileStatus getFileStatus(Path path) throws IOException {
+    String user = UserGroupInformation.getCurrentUser().getShortUserName();
+    return new FileStatus(0, true, 1, 1, 1, 1, new FsPermission((short) 0755), user, "etl", path);
+  }
+
+  public FsStatus getStatus(Path path) {
+    return new FsStatus(9, 0, 9);
+  }
+
+  public short getDefaultReplication(Path path) {
+    return 3;
+  }
+
+  public long getDefaultBlockSize(Path path) {
+    return 1;
+  }
+
+  public void access(Path path, FsAction mode) {}
+
+  public QuotaUsage getQuotaUsage(Path path) throws IOException {
+    if (path.getName().equals("sales")) throw new IOException("this would count all tables");
+    throw new RemoteException("java.lang.StackOverflowError", "java.lang.StackOverflowError");
+  }
+
+  public ContentSummary getContentSummary(Path path) throws IOException {
+    throw new RemoteException("java.lang.StackOverflowError", "java.lang.StackOverflowError");
+  }
+}
+"""
+
+
+def make(gateway: Any, kind: str) -> Any:
+    core = compiled(gateway.java_gateway)
+    return core.factory.make(core.find(kind), configuration_with(gateway, "uncounted", "Uncounted", UNCOUNTED))
+
+
+def test_a_directory_that_cannot_be_counted_has_no_quota(gateway: Any) -> None:
+    assert json.loads(make(gateway, "Room").at(UNIT, json.dumps([UNIT])))["quotas"] == []
+
+
+def test_nor_does_it_tie_a_unit_and_that_around_all_units_is_not_counted_for_it(gateway: Any) -> None:
+    """The control directory of a table without partitions lies in that of its database."""
+    ties = json.loads(make(gateway, "Placement").ties(json.dumps([UNIT, DATABASE]), DATABASE))
+    assert [(ties[place]["denied"], ties[place]["quota"]) for place in (DATABASE, UNIT)] == [("", False)] * 2
