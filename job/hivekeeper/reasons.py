@@ -359,6 +359,13 @@ class Code(Coded):
         "`--level rows` does not read it",
         "compare with `--level digest`",
     )
+    VARIABLE_IN_SCHEMA = (
+        Topic.VERIFY,
+        None,
+        "a name or comment of a column, or other row metadata, in a file of the backup or of live has `${`, where Hadoop's configuration "
+        "would put in other text before Spark reads it, so `--level rows` does not read the file",
+        "compare with `--level digest`",
+    )
     OTHER_COLUMNS = (
         Topic.VERIFY,
         None,

@@ -449,6 +449,23 @@ def mark_of(rows, directory):
     return key[len(ROW_METADATA) + 1 :].rpartition("#")[0]
 
 
+# Hadoop's configuration, in which Spark hands the schema on, replaces them.
+VARIABLES = {
+    said_of('{"comment":"${user.home}"}'): "variable",
+    said_of('{"comment":"\\u0024{user.home}"}'): "variable",
+    said_of('{"comment":"$\\u007buser.home}"}'): "variable",
+    said_of('{"${user.home}":1}'): "variable",
+    said_of('{"a":{"b":[1,["${user.home}"]]}}'): "variable",
+    said_of('{"a":"x${","b":"}"}'): "variable",
+    said_of('{"a":"x${"},"metadata":{}'): "variable",
+    said_of("{}", "${user.home}"): "variable",
+    said_of("{}", kind='{"type":"array","elementType":"${user.home}","containsNull":true}'): "variable",
+    said_of('{"EXISTS_DEFAULT":"\'${user.home}\'"}'): "variable",
+    said_of('{"EXISTS_${env.X-DEFAULT}":"5"}'): "variable",
+    said_of('{"comment":"$","a$":{"b":"$"},"{a}":"$a{b}","c":"\\\\u0024{x}","$ {":"$"}'): "",
+}
+
+
 def test_what_a_footer_says_of_missing_values_is_plain_or_refused(rows, tmp_path):
     texts = {
         **{missing_value(text): "" for text in PLAIN_VALUES},
@@ -460,7 +477,7 @@ def test_what_a_footer_says_of_missing_values_is_plain_or_refused(rows, tmp_path
         said_of(f'{{"EXISTS_DEFAULT":"{EVALUATED}"}},"metadata":{{}}'): "sql",
         said_of(f'{{"a":{{"EXISTS_DEFAULT":"{EVALUATED}"}}}}'): "sql",
     }
-    for nth, (text, mark) in enumerate(texts.items()):
+    for nth, (text, mark) in enumerate({**texts, **VARIABLES}.items()):
         write_rows_said(tmp_path / str(nth) / "a.parquet", text)
         assert mark_of(rows, tmp_path / str(nth)) == mark, text
 

@@ -74,7 +74,8 @@ GUARDS = (
         "spark.sql.sources.outputCommitterClass",
         "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter",
         Where.SESSION,
-        "the proved committer",
+        # One that a format makes is told it by Hadoop's configuration, which replaces variables in it.
+        "the proved committer, and Spark tells it the path itself",
     ),
     Guard(
         "spark.sql.parquet.output.committer.class",

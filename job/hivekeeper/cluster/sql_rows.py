@@ -124,8 +124,10 @@ class SqlRows:
         reasons: Dict[str, str] = {}
         for form, members in _by_form([[groups[unit]] for unit in units]).items():
             checks = find_checks(format, form)
-            if checks.refusal:
-                reasons.update({units[at]: checks.refusal for at, _ in members})
+            unfit = refuse_as_rows(form)
+            refusal = unfit.what if unfit else checks.refusal
+            if refusal:
+                reasons.update({units[at]: refusal for at, _ in members})
             elif checks.columns:
                 found = self._find_nanoseconds(format, form, checks, dict(members))
                 reasons.update({units[at]: reason for at, reason in found.items()})

@@ -29,6 +29,10 @@ from hivekeeper.schemas import (
 _IDLE_KEYS = frozenset(["writer.model.name"])
 # Spark rewrites its own row metadata, from the schema that it took from one of the files.
 _KEPT_KEYS = ("org.apache.spark.sql.parquet.row.metadata#",)
+_VARIABLE = Reason(
+    Code.VARIABLE_IN_SCHEMA,
+    "its footers have ${ in a column's name or comment, or in other row metadata, where Hadoop's configuration would put in other text",
+)
 # Row metadata of which Spark must make no schema, by what ParquetFooters.java has found in it.
 _UNFIT = {
     "org.apache.spark.sql.parquet.row.metadata#udt#": Reason(
@@ -38,6 +42,7 @@ _UNFIT = {
         Code.USER_DEFINED_TYPE,
         "its footers have an expression for the value of a missing column (EXISTS_DEFAULT), which Spark would evaluate",
     ),
+    "org.apache.spark.sql.parquet.row.metadata#variable#": _VARIABLE,
     "org.apache.spark.sql.parquet.row.metadata#columns#": Reason(
         Code.OTHER_COLUMNS, "its footers' row metadata names other columns than the files have"
     ),
@@ -57,9 +62,11 @@ _SURPRISING = re.compile(r"[\x00-\x1f]")
 def unfaithful(form: Form, format: str, spark_version: str, time_zone: str) -> Optional[str]:
     """Why files of this form cannot be rewritten faithfully; `time_zone` is that of the driver's and executors' JVM."""
     try:
+        unfit = refuse_as_rows(form)
+        if unfit:
+            return unfit.what
         if format == PARQUET:
-            unfit = refuse_as_rows(form)
-            return unfit.what if unfit else _refuse_codec(form, format, spark_version) or _refuse_parquet(form, spark_version)
+            return _refuse_codec(form, format, spark_version) or _refuse_parquet(form, spark_version)
         if format == ORC:
             return _refuse_codec(form, format, spark_version) or _refuse_orc(form, spark_version, time_zone)
     except SchemaTextError as error:
@@ -68,7 +75,11 @@ def unfaithful(form: Form, format: str, spark_version: str, time_zone: str) -> O
 
 
 def refuse_as_rows(form: Form) -> Optional[Reason]:
-    """Why Spark must not make rows of files of this form: it would run what their footers name, or not see their columns."""
+    """Why Spark must not make rows of files of this form: it would run what their footers name, see another schema than was looked at
+    (RowSchema.java says how), or not see their columns.
+    """
+    if "${" in form.schema:
+        return _VARIABLE
     return next((why for mark, why in _UNFIT.items() if any(key.startswith(mark) for key in form.keys)), None)
 
 

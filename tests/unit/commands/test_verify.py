@@ -776,7 +776,13 @@ def test_only_what_was_itself_compared_is_recorded_as_verified(desk, level):
 
 
 @pytest.mark.parametrize(
-    ("mark", "code"), [("udt", Code.USER_DEFINED_TYPE), ("sql", Code.USER_DEFINED_TYPE), ("columns", Code.OTHER_COLUMNS)]
+    ("mark", "code"),
+    [
+        ("udt", Code.USER_DEFINED_TYPE),
+        ("sql", Code.USER_DEFINED_TYPE),
+        ("variable", Code.VARIABLE_IN_SCHEMA),
+        ("columns", Code.OTHER_COLUMNS),
+    ],
 )
 def test_files_that_name_code_for_spark_or_other_columns_are_not_compared_by_rows(desk, world, mark, code):
     desk.compact()

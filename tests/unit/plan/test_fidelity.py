@@ -157,6 +157,7 @@ def test_the_old_calendar_is_refused(calendar, kept):
         ("org.apache.spark.sql.parquet.row.metadata#0a1b2c", "int32 x", True),
         ("org.apache.spark.sql.parquet.row.metadata#udt#0a1b2c", "int32 x", False),
         ("org.apache.spark.sql.parquet.row.metadata#sql#0a1b2c", "int32 x", False),
+        ("org.apache.spark.sql.parquet.row.metadata#variable#0a1b2c", "int32 x", False),
         ("org.apache.spark.sql.parquet.row.metadata#columns#0a1b2c", "int32 x", False),
     ],
 )

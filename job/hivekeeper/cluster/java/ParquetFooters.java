@@ -166,7 +166,7 @@ class ParquetFooters {
       Object tree = Json.readAny(json);
       String said = Json.write(withoutMeaningless(tree));
       boolean telling = said.contains("\"metadata\"") || said.contains("\"udt\"") || said.contains("\"interval");
-      String unfit = RowSchema.codeIn(json);
+      String unfit = RowSchema.unfitIn(json);
       if (unfit.isEmpty() && namesOtherColumns(tree, schema)) unfit = "columns";
       if (telling || !unfit.isEmpty()) names.add(ROW_METADATA + "#" + (unfit.isEmpty() ? "" : unfit + "#") + hash(said));
     }

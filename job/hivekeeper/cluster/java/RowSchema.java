@@ -14,7 +14,10 @@ import org.apache.parquet.hadoop.metadata.ParquetMetadata;
  *
  * A footer may hold Spark's own schema, and in it user-defined types. Spark calls the constructor of the class that such a type names, and
  * PySpark unpickles what it brings along (SPARK-56463): both run in the driver whatever the writer of the file wished. Spark also takes the
- * value of a column that a file lacks for SQL, and evaluates it for each file that is read with the schema, in driver and executors.
+ * value of a column that a file lacks for SQL, and evaluates it for each file that is read with the schema, in driver and executors. And it
+ * hands its tasks the schema, as JSON and for ORC as names of columns, in a Hadoop configuration, which replaces each `${…}` by a value of its
+ * own, by one of the JVM or the environment, or by what stands there for a variable that is not set. A variable reaches over many members, so
+ * the tasks may find any other schema than the one that was looked at here, and new files may have the value.
  */
 public class RowSchema {
   /** What Spark writes for `ADD COLUMN … DEFAULT` and plain values (`Literal.sql`): no function but CAST, and nothing nested. */
@@ -24,6 +27,8 @@ public class RowSchema {
   private static final String TYPE = "[A-Z_]{1,20}(\\([0-9]{1,2},[0-9]{1,2}\\))?";
   private static final Pattern PLAIN = Pattern.compile(LITERAL + "|CAST\\(" + LITERAL + " AS " + TYPE + "\\)");
   private static final String MISSING_VALUE = "EXISTS_DEFAULT";
+  /** How a variable begins: inside one text of JSON, or nowhere, because `$` is in no escape, and behind the last character of a text is a quote. */
+  private static final String VARIABLE = "${";
 
   private final Configuration conf;
 
@@ -53,25 +58,31 @@ public class RowSchema {
     }
   }
 
-  /** The schema, as JSON, unless it names code. */
+  /** The schema, as JSON, unless it names code, or Spark's tasks may find another one in its place. */
   public static String requireBuiltIn(String json) throws IOException {
-    String code = codeIn(json);
-    if (code.equals("udt")) throw new IllegalStateException("its schema names a user-defined type, for which Spark would run code");
-    if (code.equals("sql")) throw new IllegalStateException("its schema has an expression for a missing value, which Spark would evaluate");
+    String unfit = unfitIn(json);
+    if (unfit.equals("udt")) throw new IllegalStateException("its schema names a user-defined type, for which Spark would run code");
+    if (unfit.equals("sql")) throw new IllegalStateException("its schema has an expression for a missing value, which Spark would evaluate");
+    if (unfit.equals("variable")) throw new IllegalStateException("its schema has ${, where Hadoop's configuration would put in other text");
     return json;
   }
 
-  /** The code that a schema names: `udt`, `sql` or none. By the tokens, because of two members of one name a reader may take either. */
-  static String codeIn(String json) throws IOException {
+  /**
+   * What Spark must not see of a schema: `udt` or `sql`, the code that it names, `variable`, or nothing. By the tokens, because of two members of
+   * one name a reader may take either.
+   */
+  static String unfitIn(String json) throws IOException {
     String found = "";
+    String name = "";
     JsonParser parser = Json.tokens(json);
     try {
       for (JsonToken token = parser.nextToken(); token != null; token = parser.nextToken()) {
-        if (token != JsonToken.FIELD_NAME) continue;
-        String name = parser.getCurrentName();
-        boolean isText = parser.nextToken() == JsonToken.VALUE_STRING;
-        if (name.equals("type") && isText && parser.getText().equals("udt")) return "udt";
-        if (name.equals(MISSING_VALUE) && !(isText && PLAIN.matcher(parser.getText()).matches())) found = "sql";
+        String text = parser.getText();
+        boolean isText = token == JsonToken.VALUE_STRING;
+        if (name.equals("type") && isText && text.equals("udt")) return "udt";
+        if (name.equals(MISSING_VALUE) && !(isText && PLAIN.matcher(text).matches())) found = "sql";
+        if (found.isEmpty() && text.contains(VARIABLE)) found = "variable";
+        name = token == JsonToken.FIELD_NAME ? text : "";
       }
       return found;
     } finally {
