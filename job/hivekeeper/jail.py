@@ -308,6 +308,9 @@ class JailedMetastore:
         self.jail.require(partition.location)
         return self.inner.add_partition(table, partition)
 
+    def why_no_backup_tables(self) -> str:
+        return self.inner.why_no_backup_tables()
+
     def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
         self.jail.require_table(table.full_name)
         self._require_backup(name, parameters, [location])

@@ -525,6 +525,9 @@ class Metastore(Protocol):
 
     # ---- backup tables
 
+    def why_no_backup_tables(self) -> str:
+        """Why none may be made or dropped, "" if they may: to do so raises MetastoreRefused. The metastore is asked once."""
+
     def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
         """Create the external table `name` (database.table) with the definition of another table and, of its partitions, the named ones.
 
@@ -547,7 +550,7 @@ class Metastore(Protocol):
 
     def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
         """Drop a backup table, its files untouched. Returns False if it is gone, or is not ours under the conditions of
-        point_backup_table.
+        point_backup_table. Raises MetastoreRefused if it has an index, with which another table would go.
         """
 
     # ---- the catalogue

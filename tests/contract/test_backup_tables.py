@@ -15,6 +15,7 @@ from support.metastore_worlds import (
     add_partitions,
     backup_of,
     find,
+    let_answer,
     make_backup,
     partition_of,
     place,
@@ -314,3 +315,90 @@ def test_many_places_of_a_backup_table_cost_as_many_gateway_calls_as_few(real):
         return int(calls)
 
     assert calls_for("few", 2) == calls_for("many", 40)
+
+
+@pytest.mark.parametrize("way", ["name", "location"])
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_no_other_table_goes_with_a_backup_table_that_has_an_index(real, partitioned, way):
+    """Metastores before Hive 3 drop each index of a table with that table, and with the index, whatever is asked for, its own table and all
+    files of that. Who may make a table in some database makes an index of the backup table by the metastore's own interface (add_index).
+    The index remembers its table without the database, so that at the drop it is the one of that name beside the backup table.
+    """
+    other = _add_tables(real, partitioned)
+    name = make_backup(real, find(real, f"{real.database}.events"), {"dt=a" if partitioned else "": place(real, 1)})
+    _add_index(real, name, other, way)
+    with pytest.raises(MetastoreRefused, match="an index"):
+        real.metastore.drop_backup_table(name, MARKS)
+    _require_there(real, other, name)
+
+
+def test_nor_with_one_that_is_left_half_made(real):
+    """Its partitions were not added, as somebody gave the table to another owner meanwhile."""
+    other, name = _add_tables(real, True), backup_of(real)
+    table = find(real, f"{real.database}.events")
+
+    def act():
+        _add_index(real, name, other, "location")
+        real.hand_over(table, "owner")
+
+    real.let_act(act, "getPartitionsByNames")
+    with pytest.raises(MetastoreRefused, match="another table by now"):
+        real.metastore.make_backup_table(table, name, place(real, 0, "backup_table"), MARKS, ["dt=a"])
+    _require_there(real, other, name)
+
+
+def test_a_server_before_hive_3_gets_no_backup_tables_and_drops_none(real):
+    """Another client may add the index just before the drop. The embedded metastore stands for one: it is said to be of another process."""
+    if real.is_remote:
+        pytest.skip("from 3.0 on there are no indexes")
+    name = make_backup(real, real.add_table("events", partitioned=False), {"": place(real, 1)})
+    elsewhere = real.another_client()
+    assert elsewhere.why_no_backup_tables() == ""
+    let_answer(real, elsewhere, "isLocalMetaStore", False)
+    assert "before 3.0" in elsewhere.why_no_backup_tables()
+    for change in (
+        lambda: elsewhere.drop_backup_table(name, MARKS),
+        lambda: elsewhere.make_backup_table(find(real, f"{real.database}.events"), f"{name}_more", place(real, 0), MARKS, []),
+    ):
+        with pytest.raises(MetastoreRefused, match="before 3.0"):
+            change()
+    assert find(real, name) is not None
+    assert find(real, f"{name}_more") is None
+
+
+def test_a_metastore_from_hive_3_on_knows_no_setting_of_indexes(real):
+    """By which its clients of any version tell that it has none."""
+    answer = real.client.getConfigValue("hive.index.compact.query.max.size", "")
+    assert (answer == "") == real.is_remote
+    assert real.metastore.why_no_backup_tables() == ""
+
+
+def _add_tables(real, partitioned):
+    """`events`, and another one, which is told."""
+    if real.is_remote:
+        pytest.skip("from 3.0 on there are no indexes")
+    other = real.add_table("other", partitioned=False)
+    real.add_file(f"{other.location}/f")
+    table = real.add_table("events", partitioned)
+    if partitioned:
+        add_partitions(real, table, ["a"])
+    return other
+
+
+def _require_there(real, other, name):
+    assert real.exists(f"{other.location}/f")
+    assert find(real, other.full_name) == other
+    assert find(real, name) is not None
+
+
+def _add_index(real, backup, other, way):
+    """With a table of its own: of the other table's name in another database, or at the other one's location."""
+    api, java = real.hive.metastore.api, real.gateway.jvm.java.util
+    held = real.stored(other, "").deepCopy()
+    if way == "name":
+        held.setDbName(real.add_database())
+        held.getSd().setLocation(f"{real.root}/mine")
+    else:
+        held.setTableName("mine")
+    base, holder = backup.partition(".")[2], f"{held.getDbName()}.{held.getTableName()}"
+    real.client.createIndex(api.Index("i", "any", real.database, base, 0, 0, holder, held.getSd(), java.HashMap(), False), held)

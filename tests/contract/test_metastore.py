@@ -17,7 +17,7 @@ from hivekeeper.errors import Unusable
 from hivekeeper.model import Table
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 from support.fakes.metastore import PARQUET
-from support.metastore_worlds import BY_DT, COLUMNS, NASTY, STATS, add_partitions, let_fail, partition_of, without_time
+from support.metastore_worlds import BY_DT, COLUMNS, NASTY, STATS, add_partitions, find, let_fail, partition_of, without_time
 from support.storage import local_only
 
 # ---- tables
@@ -532,3 +532,16 @@ def test_a_metastore_that_does_not_answer_is_unusable_with_a_next_step(gateway):
     with pytest.raises(Unusable, match="does not answer") as raised:
         HiveMetastore(elsewhere)
     assert "hive.metastore.uris" in raised.value.reason.next
+
+
+def test_a_table_belongs_to_whoever_its_maker_says_and_may_be_given_to_anybody(real):
+    """So that two tables have one owner proves nothing against somebody who makes a table in each second."""
+    made = real.stored(real.add_table("events"), "").deepCopy()
+    made.setTableName("mine")
+    made.setOwner("finance")
+    real.client.createTable(made)
+    assert find(real, f"{real.database}.mine").owner == "finance"
+    given = real.stored(find(real, f"{real.database}.events"), "")
+    given.setOwner("finance")
+    real.client.alter_table(real.database, "events", given)
+    assert find(real, f"{real.database}.events").owner == "finance"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-# Methods that only note or tell what is known.
-ASK_NO_SERVER = frozenset(["id_around", "anchored"])
+# Methods that only note or tell what is known, perhaps since the first call.
+ASK_NO_SERVER = frozenset(["id_around", "anchored", "why_no_backup_tables"])
 
 
 class Counting:

@@ -317,12 +317,34 @@ class FailingClient:
         implements = ["java.lang.reflect.InvocationHandler"]
 
 
+class AnsweringClient:
+    """Hive's client, which always gives the same answer to a certain request."""
+
+    def __init__(self, client: Any, answers_at: str, answer: object) -> None:
+        self._client, self._answers_at, self._answer = client, answers_at, answer
+
+    def invoke(self, _proxy: Any, method: Any, arguments: Any) -> Any:
+        return self._answer if method.getName() == self._answers_at else method.invoke(self._client, arguments)
+
+    class Java:
+        implements = ["java.lang.reflect.InvocationHandler"]
+
+
 def let_fail(world: RealWorld, fails: Any, fails_at: str = "getTableObjectsByName") -> None:
     """Exchange the client behind the metastore of a world."""
+    _exchange_client(world, world.metastore, lambda client: FailingClient(client, fails, fails_at))
+
+
+def let_answer(world: RealWorld, metastore: Any, answers_at: str, answer: object) -> None:
+    """Exchange the client behind a metastore."""
+    _exchange_client(world, metastore, lambda client: AnsweringClient(client, answers_at, answer))
+
+
+def _exchange_client(world: RealWorld, metastore: Any, exchange: Callable[[Any], Any]) -> None:
     from pyspark.java_gateway import ensure_callback_server_started
 
     ensure_callback_server_started(world.gateway.java_gateway)
-    reader = world.metastore._reader
+    reader = metastore._reader
     of_reader = reader.getClass().getDeclaredField("connection")
     of_reader.setAccessible(True)
     connection = of_reader.get(reader)
@@ -333,7 +355,7 @@ def let_fail(world: RealWorld, fails: Any, fails_at: str = "getTableObjectsByNam
     kind = jvm.java.lang.Class.forName("org.apache.hadoop.hive.metastore.IMetaStoreClient", True, client.getClass().getClassLoader())
     kinds = world.gateway.java_gateway.new_array(jvm.java.lang.Class, 1)
     kinds[0] = kind
-    made = jvm.java.lang.reflect.Proxy.newProxyInstance(client.getClass().getClassLoader(), kinds, FailingClient(client, fails, fails_at))
+    made = jvm.java.lang.reflect.Proxy.newProxyInstance(client.getClass().getClassLoader(), kinds, exchange(client))
     of_connection.set(connection, made)
 
 

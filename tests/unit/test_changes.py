@@ -34,6 +34,7 @@ CHANGE_NOTHING = {
             "database_locations",
             "table_locations",
             "table_places",
+            "why_no_backup_tables",
             "hold",
         ),
     },

@@ -142,6 +142,9 @@ class HiveMetastore:
         seen = json.dumps({"owner": table.owner, "create_time": table.create_time})
         return bool(_ask(self._writer.addPartition, table.database, table.name, seen, json.dumps(record)))
 
+    def why_no_backup_tables(self) -> str:
+        return str(_ask(self._backups.whyNone))
+
     def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
         seen = json.dumps({"owner": table.owner, "create_time": table.create_time, "location": table.location})
         source = (table.database, table.name, seen)

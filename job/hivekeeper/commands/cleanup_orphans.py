@@ -43,6 +43,7 @@ from hivekeeper.steps.removal import Aside
 
 BY_HAND = "find out what became of the table; nothing is discarded as long as that is not certain"
 CLOCKS_DIFFER = "the NameNode's clock and this machine's differ by too much to tell how long its table has been gone"
+LOOK_FOR_INDEX = "before anybody drops it, look which table an index of it names (SHOW INDEX ON …)"
 SET_CLOCKS = "let both follow the same time server (chronyc tracking), then run again"
 
 # What is done to one leftover; returns it as it is then.
@@ -112,6 +113,9 @@ def _clean_up_backup_table(context: Context, _census: Census, _database: str, or
     why = _why_not_dropped(context, orphan)
     if why:
         return _outcome(replace(orphan, why=f"{orphan.why}. It stays: {why}"))
+    why = context.cluster.metastore.why_no_backup_tables()
+    if why:
+        return _outcome(replace(orphan, why=f"{orphan.why}. It stays: {why}", next=LOOK_FOR_INDEX))
     if context.dry_run:
         return _outcome(replace(orphan, state=OrphanState.PLANNED))
     cluster = confine(context.cluster, Jail.of_records(orphan.table))

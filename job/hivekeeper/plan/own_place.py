@@ -62,6 +62,18 @@ class Homes:
         home = self._ordered[nth][:-1] if nth < len(self._ordered) else ""
         return (home, self._at[home]) if is_below(home, location) else ("", frozenset())
 
+    def is_any_in(self, location: str) -> bool:
+        """Whether one is at a location or inside it."""
+        return location.rstrip("/") in self._at or bool(self.inside(location)[0])
+
+
+def counts_around(path: str, location: str, homes: Homes) -> bool:
+    """Whether a table at this location may have files of a table of Spark, in whose `path` it lies. Where databases lie, too, that path is
+    no table's directory, whoever is said to own it: only what looks like a partition there may be a part of one, as anybody's database may
+    have been made in a table's directory.
+    """
+    return "=" in location[len(path) :] or not homes.is_any_in(path)
+
 
 def refuse_home(table: Table, homes: Homes) -> Optional[Reason]:
     """Why a table in another database's directory or in the catalogue's, or around one, may not be swapped.

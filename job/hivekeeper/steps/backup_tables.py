@@ -38,8 +38,8 @@ def name_table(cluster: Cluster, table: Table, settings: Settings, run: RunId) -
     """`sales.__bkp_events_20260101_020304`, in the metastore's spelling, or "" if backup tables are off. In a database for those of all
     databases `bkp.__bkp_sales__events_20260101_020304`: all tables of a command have runs of one time.
 
-    "" also if there is such a table: whoever has guessed the name would have it called ours by the log, and by the plan, which the recovery
-    of a killed run believes.
+    "" also where none may be made, and if there is such a table: whoever has guessed the name would have it called ours by the log, and by
+    the plan, which the recovery of a killed run believes.
     """
     if not settings.backup_table:
         return ""
@@ -115,6 +115,9 @@ def _may_be_there(run: Run, name: str, marks: Mapping[str, str]) -> bool:
 
 
 def _require_free(cluster: Cluster, name: str) -> None:
+    why = cluster.metastore.why_no_backup_tables()
+    if why:
+        raise MetastoreRefused(why)
     database, _, base = name.partition(".")
     if base in cluster.metastore.tables(database, [base]):
         raise MetastoreRefused(f"there is a table {name} already, which no run has made")

@@ -231,11 +231,14 @@ def _look_for_touching(cluster: Cluster, table: Table, control: ControlPaths, mo
 
 
 def _find_paths_around(cluster: Cluster, table: Table) -> Iterator[str]:
-    """Tables of Spark in whose directory, by its path, this one lies. Only if that belongs to the table's owner: else anybody could keep
-    all tables from being worked on by the path of one. One that is missing may be away for a moment: else there is nothing inside it.
+    """Tables of Spark in whose directory, by its path, this one lies. Only if that belongs to the table's owner, and has no databases: else
+    anybody could keep all tables from being worked on by the path of one, as an owner is what a table's maker says. One that is missing may
+    be away for a moment: else there is nothing inside it.
     """
     owners = cluster.memory.of(_Met).owners
     for place, tables in cluster.metastore.paths_around(table.location).items():
+        if not own_place.counts_around(place, table.location, find_homes(cluster)):
+            continue
         found = None if place in owners else cluster.files.stat(place)
         if found:
             owners[place] = found.owner

@@ -53,6 +53,10 @@ class Catalog:
     has_locks: bool = True
     # Tables that make each request fail that reads them.
     unreadable: Set[str] = field(default_factory=set)
+    # As a Hive before 3.0, on a server of its own.
+    has_indexes: bool = False
+    # Tables to which somebody has added an index.
+    indexed: Set[str] = field(default_factory=set)
     # The directories of databases, if a test sets them.
     homes: Dict[str, str] = field(default_factory=dict)
 
@@ -177,6 +181,10 @@ class FakeMetastore:
     def add_partition(self, table: Table, partition: Partition) -> bool:
         added: bool = self._change("add_partition", f"{table.full_name}/{partition.name}", lambda: self._add_partition(table, partition))
         return added
+
+    def why_no_backup_tables(self) -> str:
+        self._read("why_no_backup_tables")
+        return "the metastore is of a Hive before 3.0" if self.catalog.has_indexes else ""
 
     def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
         self._change("make_backup_table", name, lambda: self._make_backup_table(table, name, location, parameters))
@@ -397,6 +405,7 @@ class FakeMetastore:
         return True
 
     def _make_backup_table(self, table: Table, name: str, place: str, parameters: Mapping[str, str]) -> None:
+        self._require_allowed()
         self._require_same(table)
         stored = self.catalog.tables[table.full_name]
         database, _, own_name = name.partition(".")
@@ -466,8 +475,16 @@ class FakeMetastore:
     def _drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
         ours = self._is_backup_table(name, parameters)
         if ours:
+            self._require_allowed()
+            if name in self.catalog.indexed:
+                raise MetastoreRefused("somebody has added an index to it")
             self.catalog.drop_table(name)
         return ours
+
+    def _require_allowed(self) -> None:
+        why = self.why_no_backup_tables()
+        if why:
+            raise MetastoreRefused(why)
 
     def _is_ours(self, name: str, kind: str, parameters: Mapping[str, str], owners: Sequence[str]) -> bool:
         known = self.catalog.tables.get(name)

@@ -61,6 +61,17 @@ def test_what_another_table_of_spark_has_is_left_alone(path, kind, has_placehold
     assert problem is not None and problem.code is Code.SHARED_DIRECTORY
 
 
+@pytest.mark.parametrize("inside", ["", "/dt=1", "/any"])
+def test_so_is_it_where_somebody_has_made_a_database_in_its_directory(inside):
+    world = a_world(OUTSIDE, "of Delta")
+    world.catalog.homes.update(mallory=f"{OUTSIDE}{inside}")
+    before = world.files.contents(OUTSIDE)
+    result = run(compact_swap, world, "20260101t020304z-0000", Settings(min_quiet_ms=0))
+    (problem,) = (table.problem for table in result.tables if table.table == "mallory.mine")
+    assert world.files.contents(OUTSIDE) == before
+    assert problem is not None and problem.code is Code.SHARED_DIRECTORY
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_files_that_its_readers_need_are_not_discarded(kind):
     """The names of buckets, or of Delta's log, are in no other file."""
@@ -82,3 +93,19 @@ def test_nobody_keeps_tables_from_being_compacted_by_a_path_to_what_is_not_their
     result = run(compact_swap, world, "20260101t020304z-0000", Settings(min_quiet_ms=0))
     (mine,) = (table for table in result.tables if table.table == "mallory.mine")
     assert [unit.outcome.is_done for unit in mine.units] == [True], mine.problem
+
+
+@pytest.mark.parametrize("top", ["hdfs://nn", "hdfs://nn/warehouse", "hdfs://nn/warehouse/sales.db"])
+def test_nor_by_the_path_of_a_table_that_is_said_to_be_its_owners(top):
+    """A table's owner is what its maker says (`tests/contract/test_metastore.py`), such as the superuser, to whom all of that belongs."""
+    world = a_world(OUTSIDE, "in buckets")
+    world.catalog.drop_table("fin.orders")
+    home = "hdfs://nn/warehouse/sales.db"
+    world.catalog.homes.update(sales=home)
+    innocent = a_table(["dt"], name="innocent", owner="alice", create_time=9, location=f"{home}/innocent")
+    world.add_table(innocent, {"dt=1": [1000] * 3})
+    theirs = replace(of_spark(a_table(name="theirs", owner=world.files.stat(top).owner, create_time=4), top), database="fin")
+    world.catalog.add_table(replace(theirs, location="hdfs://nn/warehouse/fin.db/theirs-__PLACEHOLDER__"), [])
+    context = a_context(world.another_process(), Selection(databases=("sales",)), "20260101t020304z-0000", Settings(min_quiet_ms=0))
+    (innocent,) = compact_swap(context).tables
+    assert [unit.outcome.is_done for unit in innocent.units] == [True], innocent.problem

@@ -1,12 +1,15 @@
 package hivekeeper;
 
+import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.hive.common.StatsSetupConst;
+import org.apache.hadoop.hive.metastore.IMetaStoreClient;
 import org.apache.hadoop.hive.metastore.TableType;
+import org.apache.hadoop.hive.metastore.api.InvalidOperationException;
 import org.apache.hadoop.hive.metastore.api.NoSuchObjectException;
 import org.apache.hadoop.hive.metastore.api.Partition;
 import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
@@ -16,6 +19,9 @@ import org.apache.hadoop.hive.metastore.api.Table;
  * External tables with the definition of another table, over files elsewhere. Touches no file.
  *
  * A table that lacks any of `parameters`, or whose files may go with it, is not ours.
+ *
+ * Before Hive 3 a metastore drops all indexes of a table with it, and with an index a table with all of its files, whatever is asked for: the
+ * one that the index names, which may be anybody's. To add an index takes no right, and may be done just before the drop.
  */
 public class BackupTables {
   // Not copied to a backup table: statistics that only the table's own writers keep right, and properties that let others delete files.
@@ -24,11 +30,26 @@ public class BackupTables {
   private static final List<String> RIGHTS_OVER_FILES =
       Arrays.asList("TRANSLATED_TO_EXTERNAL", "transactional", "transactional_properties", "auto.purge", "partition.retention.period");
   private static final String DDL_TIME = "transient_lastDdlTime";
+  private static final String WHY_NONE =
+      "the metastore is of a Hive before 3.0: with a table to which somebody adds an index it drops another one, with its files";
+
+  private static final String WHY_NOT_DROPPED =
+      "somebody has added an index to it, and with that the metastore would drop the table that the index names, with its files";
 
   private final MetastoreConnection connection;
 
   public BackupTables(MetastoreConnection connection) {
     this.connection = connection;
+  }
+
+  /** Why none may be made or dropped, "" if they may. Nobody else adds indexes by the metastore of this process. */
+  public String whyNone() throws Exception {
+    return connection.hasIndexes() && !connection.client.isLocalMetaStore() ? WHY_NONE : "";
+  }
+
+  private void requireAllowed() throws Exception {
+    String why = whyNone();
+    if (!why.isEmpty()) throw new InvalidOperationException(why);
   }
 
   /**
@@ -39,6 +60,7 @@ public class BackupTables {
   public void make(
       String database, String name, String ofDatabase, String of, String seen, String location, String parameters, String partitions)
       throws Exception {
+    requireAllowed();
     Table source = connection.client.getTable(ofDatabase, of);
     Map<String, Object> wanted = Json.readMap(seen);
     // The owner of another one would own what shows the files of the one that was seen.
@@ -54,7 +76,7 @@ public class BackupTables {
     try {
       addPartitions(source, wanted, made, Json.readStrings(partitions));
     } catch (Exception failed) {
-      dropQuietly(database, name);
+      dropQuietly(database, name, parameters);
       throw failed;
     }
   }
@@ -126,9 +148,9 @@ public class BackupTables {
   }
 
   /** Drops a half-made table, which would stay for ever because the caller treats it as missing. */
-  private void dropQuietly(String database, String name) {
+  private void dropQuietly(String database, String name, String parameters) {
     try {
-      connection.client.dropTable(database, name, false, true);
+      drop(database, name, parameters);
     } catch (Exception alsoFailed) {
       // The first failure is the one to report.
     }
@@ -187,8 +209,20 @@ public class BackupTables {
 
   public boolean drop(String database, String name, String parameters) throws Exception {
     if (find(database, name, parameters) == null) return false;
+    requireAllowed();
+    if (connection.hasIndexes() && isIndexed(database, name)) throw new InvalidOperationException(WHY_NOT_DROPPED);
     connection.client.dropTable(database, name, false, true);
     return true;
+  }
+
+  private boolean isIndexed(String database, String name) throws Exception {
+    Method list;
+    try {
+      list = IMetaStoreClient.class.getMethod("listIndexNames", new Class[] {String.class, String.class, Short.TYPE});
+    } catch (NoSuchMethodException ofHive3) {
+      return false;
+    }
+    return !((List) list.invoke(connection.client, new Object[] {database, name, Short.valueOf((short) 1)})).isEmpty();
   }
 
   /** Null if the table is gone or not ours: anybody can give a table a property, and a managed one takes what it shows along. */

@@ -32,10 +32,13 @@ import org.apache.thrift.TApplicationException;
 public class MetastoreConnection {
   static final int PARTITIONS_AT_ONCE = 1000;
   private static final int TABLES_AT_ONCE = 500;
+  // Hive before 3.0 has a default for it; with the indexes, their properties went (HIVE-18448).
+  private static final String OF_INDEXES = "hive.index.compact.query.max.size";
 
   final HiveConf conf;
   private final Locations locations;
   IMetaStoreClient client;
+  private Boolean hasIndexes;
 
   /** Like Spark's own Hive client: hive-site.xml first, then everything in the session's configuration. */
   public MetastoreConnection(Configuration hadoop) {
@@ -72,6 +75,12 @@ public class MetastoreConnection {
   boolean isDatabase(String name) throws Exception {
     String small = name.toLowerCase(Locale.ROOT);
     return (small.matches("[a-z0-9_]+") && client.getDatabases(small).contains(small)) || client.getAllDatabases().contains(small);
+  }
+
+  /** Whether the metastore is of a Hive before 3.0, which has indexes on tables: it is asked once. */
+  boolean hasIndexes() throws Exception {
+    if (hasIndexes == null) hasIndexes = !client.getConfigValue(OF_INDEXES, "").isEmpty();
+    return hasIndexes.booleanValue();
   }
 
   /** A name that nothing has, and that nobody can foresee, to ask whether the metastore answers at all. */
