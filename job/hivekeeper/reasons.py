@@ -838,7 +838,11 @@ def count_beyond(text: str) -> int:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why something was not done, or not as planned: what happened, what to do next, and for an error the state of the table."""
+    """Why something was not done, or not as planned: what happened, what to do next, and for an error the state of the table.
+
+    `next` may be a command for an operator to copy, so it is never cut: what is left of a quoted name may be a command of its own, whose
+    text somebody has chosen. Neither `what` nor `state` has a command.
+    """
 
     code: Code
     what: str
@@ -846,8 +850,14 @@ class Reason:
     state: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("what", "next", "state"):
+        for name in ("what", "state"):
             object.__setattr__(self, name, shorten(getattr(self, name)))
+        if len(self.next) > MOST_CHARACTERS:
+            object.__setattr__(self, "next", f"the names are too long to show what to do: {self._documented}")
+
+    @property
+    def _documented(self) -> str:
+        return f"look for {self.code.code} in docs/runbook.md and docs/refusals.md"
 
     @property
     def exit(self) -> Exit:
@@ -857,13 +867,17 @@ class Reason:
     @property
     def dispensable(self) -> int:
         """How many characters `shortened` takes away."""
-        return count_beyond(self.what) + count_beyond(self.next) + count_beyond(self.state)
+        return count_beyond(self.what) + len(self.next) - len(self._short_next) + count_beyond(self.state)
 
     def shortened(self) -> Reason:
         if not self.dispensable:
             # Thousands of units may share one.
             return self
-        return replace(self, what=shorten(self.what, SHORT), next=shorten(self.next, SHORT), state=shorten(self.state, SHORT))
+        return replace(self, what=shorten(self.what, SHORT), next=self._short_next, state=shorten(self.state, SHORT))
+
+    @property
+    def _short_next(self) -> str:
+        return self.next if len(self.next) <= SHORT else f"name this table alone to see what to do, or {self._documented}"
 
     @property
     def waits_for_writer(self) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.errors import NeedsInvestigation
-from hivekeeper.reasons import MOST_CHARACTERS, Code, Reason, Topic
+from hivekeeper.reasons import MOST_CHARACTERS, SHORT, Code, Reason, Topic
 
 JOB = Path(__file__).parents[2] / "job" / "hivekeeper"
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in JOB.rglob("*.py") if path.name != "reasons.py"}
@@ -32,8 +32,27 @@ def test_a_text_with_what_a_tenant_wrote_is_shortened_in_the_middle():
     for reason in (Reason(Code.PROOF_FAILED, what), NeedsInvestigation(what, next=what, state=what, code=Code.PROOF_FAILED).reason):
         assert len(reason.what) == MOST_CHARACTERS
         assert (reason.what[:5], reason.what[-3:]) == ("begin", "end")
-        assert max(len(reason.next), len(reason.state)) <= MOST_CHARACTERS
+        assert len(reason.state) <= MOST_CHARACTERS
         assert len(reason.about(what).what) == MOST_CHARACTERS
+
+
+@pytest.mark.parametrize("length", [*range(195, 206), *range(MOST_CHARACTERS - 5, MOST_CHARACTERS + 6), 8_000_000])
+def test_what_to_do_is_told_whole_or_not_at_all(length):
+    """It may be a command to copy: a part of one with names in quotes is another one."""
+    command = "x" * length
+    whole = Reason(Code.LEFT_BEHIND, "left", command)
+    short = whole.shortened()
+    assert whole.dispensable == len(whole.next) - len(short.next)
+    for reason, most in ((whole, MOST_CHARACTERS), (short, SHORT)):
+        assert reason.next == command if length <= most else "x" not in reason.next and "look for left-behind in" in reason.next
+        assert len(reason.next) <= most
+
+
+@pytest.mark.parametrize("code", Code)
+def test_an_answer_that_is_shortened_twice_says_the_same(code):
+    short = Reason(code, "w" * 8000, "n" * 500, "s" * 8000).shortened()
+    assert short.shortened() is short
+    assert short.dispensable == 0
 
 
 def test_every_code_of_the_catalogue_is_given_by_something_and_every_given_one_is_in_it():

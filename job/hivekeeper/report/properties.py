@@ -19,8 +19,10 @@ from hivekeeper.runlog.outcomes import Kind
 
 # Oozie's oozie.action.max.output.data; a longer output fails the action.
 LIMIT = 2048
-LONGEST_WORD, LONGEST_TEXT = 40, 400
-MOST_RUNS = 5
+LONGEST_WORD, LONGEST_TEXT, LONGEST_RUNS = 40, 400, 200
+# What to do may be a command, of which no part is shown.
+TOO_LONG = "it is too long to be here: see the answer, or docs/runbook.md"
+RUNS, MOST_RUNS = "recovered_runs", 5
 
 # A run that a signal stopped.
 STOPPED = {"meaning": "stopped", "retry": "later"}
@@ -56,12 +58,12 @@ def render(result: CommandResult) -> str:
         "recovered": len(recovered),
     }
     what, advice = _find_trouble(result)
-    return _render_lines(words, {"recovered_runs": ",".join(recovered[:MOST_RUNS]), "error": what, "next": advice})
+    return _render_lines({**words, RUNS: ",".join(recovered[:MOST_RUNS])}, what, advice)
 
 
 def render_error(problem: Reason, command: str, exit: Exit) -> str:
     """The properties of a command that could not run."""
-    return _render_lines(_head(command, exit), {"error": problem.what, "next": problem.next})
+    return _render_lines(_head(command, exit), problem.what, problem.next)
 
 
 def _head(command: str, code: Exit) -> Dict[str, object]:
@@ -106,15 +108,15 @@ def _troubles_of(table: TableOutcome) -> Iterator[Tuple[Exit, str, str]]:
                 yield outcome.exit, f"{table.table}: recovered run {run}: {counts[outcome]} {outcome.text}", history
 
 
-def _render_lines(words: Mapping[str, object], texts: Mapping[str, str]) -> str:
-    """One line for each property. Words are short by nature; the texts share the remaining space, the first ones getting more."""
-    lines = [_line(name, str(value), LONGEST_WORD) for name, value in words.items()]
+def _render_lines(words: Mapping[str, object], what: str, advice: str) -> str:
+    """One line for each property. Words are short by nature; the last ones share the remaining space: what is wrong may take most of it."""
+    lines = [_line(name, str(value), LONGEST_RUNS if name == RUNS else LONGEST_WORD) for name, value in words.items()]
     left = LIMIT - 1 - sum(len(line) + 1 for line in lines)
-    for name, text in texts.items():
-        room = left - len(_line(name, "", 0)) - 1
-        lines.append(_line(name, text.partition("\n")[0], min(LONGEST_TEXT, room)))
-        left -= len(lines[-1]) + 1
-    return "\n".join(lines)
+    room = left - len(_line("error", "", 0)) - 1 - len(_line("next", TOO_LONG, len(TOO_LONG))) - 1
+    lines.append(_line("error", what.partition("\n")[0], min(LONGEST_TEXT, room)))
+    left -= len(lines[-1]) + 1
+    told = _line("next", advice, LIMIT)
+    return "\n".join([*lines, told if len(told) < left else _line("next", TOO_LONG, LIMIT)])
 
 
 def _line(name: str, value: str, longest: int) -> str:

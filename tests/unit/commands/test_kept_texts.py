@@ -162,6 +162,7 @@ PARTS = {
 @pytest.mark.parametrize("part", sorted(PARTS))
 def test_what_is_counted_is_what_is_cut(part):
     outcome = PARTS[part]
-    assert outcome.dispensable in (900 - SHORT, 3 * (900 - SHORT))
+    # What to do goes as a whole, and something shorter is told instead.
+    assert outcome.dispensable == 900 - SHORT or 3 * (900 - SHORT) < outcome.dispensable < 3 * (900 - SHORT) + SHORT
     assert len(repr(outcome)) - len(repr(outcome.shortened())) == outcome.dispensable
     assert outcome.shortened().dispensable == 0

@@ -158,6 +158,24 @@ def test_ten_thousand_tables_with_long_names_of_another_script_are_small():
     assert re.fullmatch(r"[漢😀]{20,}\.\.\.", read["hivekeeper.error"])
 
 
+@settings(max_examples=300, deadline=None)
+@given(PROBLEMS, st.text(max_size=1000))
+def test_what_to_do_is_told_whole_or_not_at_all(problem, advice):
+    """It may be a command to copy: a part of one with names in quotes is another one."""
+    told = read_properties(properties.render_error(Reason(problem.code, problem.what, advice), "recover", problem.exit))
+    assert told["hivekeeper.next"] in (advice, properties.TOO_LONG)
+
+
+@pytest.mark.parametrize("error", ["left", "x" * 1000, "漢" * 1000])
+def test_a_command_with_two_ordinary_paths_is_told(error):
+    command = "hdfs dfs -mv " + " ".join(f"hdfs://nameservice1/warehouse/tablespace/managed/hive/sales.db/{name}" for name in "xy")
+    text = properties.render_error(a_problem(error, advice=command), "compact-swap", Exit.LOCKED)
+    assert read_properties(text)["hivekeeper.next"] == command
+    text = properties.render(a_result(TableOutcome("d.t", problem=a_problem(error, advice=command)), command="compact-swap"))
+    assert_small(text)
+    assert read_properties(text)["hivekeeper.next"] == command
+
+
 def test_a_cut_never_falls_into_an_escape():
     for longest in range(3, 40):
         escaped = properties._escape_value("aé😀\\b" * 10, longest)
