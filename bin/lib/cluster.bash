@@ -3,7 +3,7 @@
 
 # Run COMMAND in cluster mode and return what the driver would have returned here; sets STATUS. # SUBCOMMAND [OPTIONS]
 run_on_cluster() {
-  local at=$((${#COMMAND[@]} - $# - 1)) application
+  local at=$((1 + ${#SUBMIT_OPTIONS[@]})) application
   COMMAND=("${COMMAND[@]:0:at}" --conf "spark.yarn.appMasterEnv.HIVEKEEPER_DRIVER_OUTPUT=$DRIVER_OUTPUT" "${COMMAND[@]:at}")
   if [[ -z ${LOG_FILE:-} ]]; then
     LOG="$WORK/log"

@@ -62,7 +62,7 @@ require_launch_words() {
 # shellcheck disable=SC2034 # for the script that sources this
 read_launch_words() {
   local word options=no
-  MASTER='' DEPLOY_MODE='' SUBMITTED='' DRIVER_OUTPUT='' PRINCIPAL='' KEYTAB='' PROXY_USER='' NEEDS_TICKET='' SPARK_SUBMIT='' LOG_DIR='' LOG_KEEP=''
+  MASTER='' DEPLOY_MODE='' SUBMITTED='' DRIVER_OUTPUT='' CARRIED_WORDS='' PRINCIPAL='' KEYTAB='' PROXY_USER='' NEEDS_TICKET='' SPARK_SUBMIT='' LOG_DIR='' LOG_KEEP=''
   SUBMIT_OPTIONS=()
   while IFS= read -r -d '' word; do
     if [[ $options == yes ]]; then
@@ -75,6 +75,7 @@ read_launch_words() {
       deploy_mode=*) DEPLOY_MODE="${word#*=}" ;;
       archive=*) SUBMITTED="${word#*=}" ;;
       driver_output=*) DRIVER_OUTPUT="${word#*=}" ;;
+      carried_words=*) CARRIED_WORDS="${word#*=}" ;;
       principal=*) PRINCIPAL="${word#*=}" ;;
       keytab=*) KEYTAB="${word#*=}" ;;
       proxy_user=*) PROXY_USER="${word#*=}" ;;

@@ -28,6 +28,11 @@ printf "%s\0" "$@" >"$ARGV.submitted"
 '"$1"
 }
 
+# What is encoded in a word, one word a line. # WORD
+decode() {
+  "$PYTHON" -c 'import base64, sys; print(base64.b64decode(sys.argv[1]).decode().replace("\0", "\n"), end="")' "$1"
+}
+
 # What a driver left. # CODE TEXT LOG [FILES]
 leave_driver_output() {
   printf '{"version": 1, "code": %s, "text": "%s", "log": "%s", "files": %s}' "$1" "$2" "$3" "${4:-"{}"}" >"$ARGV.output"
@@ -133,6 +138,35 @@ leave_driver_output() {
   grep -q "yarn application -kill $ID" "$WORLD/err"
   [ ! -e "$ARGV.fetched" ]
   [ -z "$(leftovers)" ]
+}
+
+@test "cluster mode: words that a shell reads otherwise go to the driver encoded, others as they are" {
+  local words=(analyze --table 'sales.e`touch ran`' --where "dt <> '}}'" "${CLUSTER[@]}") sent
+  stub_yarn "echo 'Submitted application $ID' >&2"
+  leave_driver_output 0 'done\n' ''
+  run "$RUN" "${words[@]}"
+  [ "$status" -eq 0 ]
+  mapfile -d '' -t sent <"$ARGV.submitted"
+  [ "${#sent[@]}" -gt 3 ]
+  sent=("${sent[@]: -3}")
+  [[ ${sent[0]} == *.py && ${sent[1]} == carried-words ]]
+  [ "$(decode "${sent[2]}")" = "$(printf '%s\n' "${words[@]}")" ]
+  run "$RUN" analyze --table sales.events "${CLUSTER[@]}"
+  [ "$status" -eq 0 ]
+  mapfile -d '' -t sent <"$ARGV.submitted"
+  [[ "${sent[*]: -8}" == *".py analyze --table sales.events ${CLUSTER[*]}" ]]
+  [[ " ${sent[*]} " != *" carried-words "* ]]
+}
+
+@test "cluster mode: --print shows no secret, encoded or not" {
+  local secret=--set=spark.extra_conf.spark.hadoop.my.secret=hunter2 words
+  stub_spark
+  run "$RUN" --print analyze --table 'sales.a b' "${CLUSTER[@]}" "$secret"
+  [ "$status" -eq 0 ]
+  [ "${lines[${#lines[@]} - 2]}" = carried-words ]
+  [[ $output != *hunter2* ]]
+  words="$(decode "${lines[${#lines[@]} - 1]}")"
+  [[ $words == *--set=spark.extra_conf.spark.hadoop.my.secret=*redacted* && $words != *hunter2* ]]
 }
 
 @test "cluster mode: a file of tables is shipped with the run" {

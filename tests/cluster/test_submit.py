@@ -82,6 +82,23 @@ def test_in_cluster_mode_all_that_a_driver_gives_comes_back(edge: Edge, tables: 
     assert not (edge.home / "ticket").exists(), "the user's own ticket cache is not touched"
 
 
+def test_in_cluster_mode_no_word_is_run_or_changed_by_the_shell_of_a_container(edge: Edge, database: str, spark: Any):
+    """A tenant names the partition that an operator leaves out."""
+    marks = [Path(f"/tmp/ran-{database}"), Path(f"/tmp/ran2-{database}")]
+    names = (f"a`touch {marks[0]}`", f"b{{{{(touch {marks[1]})}}}}", "c}}", "$HOME", "<LOG_DIR>", "it's")
+    spark.sql(f"CREATE TABLE {database}.parted (id BIGINT) PARTITIONED BY (p STRING) STORED AS PARQUET")
+    for name in names:
+        quoted = name.replace("'", "\\'")
+        spark.sql(f"ALTER TABLE {database}.parted ADD PARTITION (p='{quoted}')")
+    edge.configure(spark={**CLUSTER, "driver_output_dir": f"/user/etl/{database}/driver-output"})
+    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in names[:-1])
+    done = edge.run("analyze", "--table", f"{database}.parted", "--where", f"p IN ({listed})", "--partitions", "--json")
+    assert done.returncode == 0, done.stderr
+    (table,) = json.loads(done.stdout)["tables"]
+    assert not any(mark.exists() for mark in marks)
+    assert table["analysis"]["statuses"] == {"empty": len(names) - 1}
+
+
 def test_an_application_that_is_killed_is_143_with_what_to_do(edge: Edge, gateway: Any):
     edge.configure(spark=CLUSTER)
     process = edge.start("analyze", "--database", "default")

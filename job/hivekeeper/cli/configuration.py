@@ -38,7 +38,7 @@ def print_submit_options(words: Sequence[str]) -> Exit:
     require_trusted_shipped(config, os.environ)
     run_name = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(8)}"
     own_ticket = ThisMachine(os.environ, time.time).needs_own_ticket(config.kerberos.keytab)
-    launch = spark_submit.launch_words(config, sys.executable, files.find_log4j2(os.environ), run_name, shipped, own_ticket)
+    launch = spark_submit.launch_words(config, sys.executable, files.find_log4j2(os.environ), run_name, shipped, own_ticket, words)
     with output.despite_closed_stdout():
         sys.stdout.buffer.write(b"".join(os.fsencode(word) + b"\0" for word in launch))
     return Exit.DONE

@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from hivekeeper.config.layers import Config, carry
 from hivekeeper.config.settings import SparkSettings
 from hivekeeper.config.sources import CARRIED, SECRET
+from hivekeeper.launch import driver_words
 
 # Separates the launcher's values from the options of spark-submit.
 END = "--"
@@ -44,11 +45,13 @@ FIXED = {
 }
 
 
-def launch_words(config: Config, python: str, log4j2: Path, run: str, shipped: Sequence[str] = (), own_ticket: bool = False) -> List[str]:
+def launch_words(
+    config: Config, python: str, log4j2: Path, run: str, shipped: Sequence[str] = (), own_ticket: bool = False, words: Sequence[str] = ()
+) -> List[str]:
     """Everything the launcher needs: NAME=VALUE words, END, then the options of spark-submit.
 
     `own_ticket`: the user must have a ticket. `run` names the output of a driver in cluster mode; `shipped` are the local files that such a
-    driver needs.
+    driver needs, and `words` what the operator has typed, for it.
     """
     spark, kerberos = config.spark, config.kerberos
     known = {
@@ -56,6 +59,7 @@ def launch_words(config: Config, python: str, log4j2: Path, run: str, shipped: S
         "deploy_mode": spark.deploy_mode,
         "archive": spark.archive,
         "driver_output": f"{spark.driver_output_dir.rstrip('/')}/{run}.json" if spark.deploy_mode == "cluster" else None,
+        "carried_words": driver_words.carry(words) if spark.deploy_mode == "cluster" else None,
         "submit_command": spark.submit_command,
         "spark_home": spark.home,
         "java_home": spark.java_home,
@@ -66,8 +70,8 @@ def launch_words(config: Config, python: str, log4j2: Path, run: str, shipped: S
         "log_dir": config.log_dir,
         "log_keep": config.log_keep,
     }
-    words = [f"{name}={value}" for name, value in known.items() if value is not None]
-    return [*words, END, *submit_options(config, python, log4j2, shipped)]
+    values = [f"{name}={value}" for name, value in known.items() if value is not None]
+    return [*values, END, *submit_options(config, python, log4j2, shipped)]
 
 
 def submit_options(config: Config, python: str, log4j2: Path, shipped: Sequence[str] = ()) -> List[str]:

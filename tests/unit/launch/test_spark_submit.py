@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hivekeeper.config import layers as configuration
 from hivekeeper.config.sources import CARRIED, MASK
-from hivekeeper.launch import spark_submit
+from hivekeeper.launch import driver_words, spark_submit
 
 PYTHON, LOG4J2 = "/opt/py/bin/python", Path("/opt/hive keeper/log4j2.properties")
 
@@ -171,6 +171,16 @@ def test_only_a_driver_in_cluster_mode_has_a_place_for_its_output():
     assert "driver_output=.hivekeeper/driver-output/run1.json" in cluster
     client = spark_submit.launch_words(merged(spark__master="yarn"), PYTHON, LOG4J2, "run1")
     assert not [word for word in client if word.startswith("driver_output=")]
+
+
+def test_words_that_a_shell_reads_otherwise_are_encoded_in_cluster_mode_only():
+    typed = ["analyze", "--table", "sales.e`x`"]
+    for mode, expected in (("cluster", [f"carried_words={driver_words.carry(typed)}"]), ("client", [])):
+        config = merged(spark__master="yarn", spark__deploy_mode=mode)
+        found = spark_submit.launch_words(config, PYTHON, LOG4J2, "run1", words=typed)
+        assert [word for word in found if word.startswith("carried_words=")] == expected
+        plain = spark_submit.launch_words(config, PYTHON, LOG4J2, "run1", words=typed[:1])
+        assert not [word for word in plain if word.startswith("carried_words=")]
 
 
 def test_the_launcher_waits_for_the_end_in_cluster_mode_whatever_the_site_says():
