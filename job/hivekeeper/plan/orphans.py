@@ -115,7 +115,11 @@ def explain_records(
 def explain_backup_table(table: Table, of: str) -> Tuple[str, str]:
     """Why a backup table is left, and what to do. Anybody can give a table the property that marks one."""
     if backup_tables.is_harmless(table):
-        return f"its table {of} is gone", "DROP TABLE deletes no file of it"
+        # What it is now, its owner may change before somebody drops it by hand.
+        return f"its table {of} is gone", (
+            f"hivekeeper cleanup --orphans --database {quoting.shell(table.database)} drops it, and no file, once it shows nothing; before "
+            "a DROP TABLE, look at its location and its external.table.purge, as it may delete files by then"
+        )
     return f"its table {of} is gone", "it is not as Hivekeeper makes them: DROP TABLE may delete its files"
 
 

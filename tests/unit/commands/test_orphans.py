@@ -64,7 +64,8 @@ def test_the_records_of_a_table_that_was_dropped_are_found_with_the_size_of_thei
     drop(desk)
     table, records = sorted(find(desk), key=lambda one: one.kind.code)
     assert (table.kind, table.place, table.table) == (OrphanKind.BACKUP_TABLE, f"sales.{backup.rpartition('.')[2]}", "sales.events")
-    assert "DROP TABLE deletes no file" in table.next
+    assert table.next.startswith("hivekeeper cleanup --orphans --database sales drops it, and no file")
+    assert "before a DROP TABLE, look at its location" in table.next
     assert (records.kind, records.place, records.table) == (OrphanKind.RECORDS, control.top, "sales.events")
     assert (records.backups, records.files, records.size_bytes) == (1, 3 * units, 3000 * units)
     assert "dropped" in records.why
