@@ -21,7 +21,9 @@ from hivekeeper.runlog.outcomes import Kind
 LIMIT = 2048
 LONGEST_WORD, LONGEST_TEXT, LONGEST_RUNS = 40, 400, 200
 # What to do may be a command, of which no part is shown.
-TOO_LONG = "it is too long to be here: see the answer, or docs/runbook.md"
+UNTOLD = "it cannot be shown here: see the answer, or docs/runbook.md"
+# Oozie puts a property into a workflow's XML as it is, before that is parsed, and may evaluate it once more: other signs look alike.
+IN_XML: Mapping[int, str] = {ord("&"): "\uff06", ord("<"): "\uff1c", ord(">"): "\uff1e", ord("$"): "\uff04"}
 RUNS, MOST_RUNS = "recovered_runs", 5
 
 # A run that a signal stopped.
@@ -112,15 +114,16 @@ def _render_lines(words: Mapping[str, object], what: str, advice: str) -> str:
     """One line for each property. Words are short by nature; the last ones share the remaining space: what is wrong may take most of it."""
     lines = [_line(name, str(value), LONGEST_RUNS if name == RUNS else LONGEST_WORD) for name, value in words.items()]
     left = LIMIT - 1 - sum(len(line) + 1 for line in lines)
-    room = left - len(_line("error", "", 0)) - 1 - len(_line("next", TOO_LONG, len(TOO_LONG))) - 1
+    room = left - len(_line("error", "", 0)) - 1 - len(_line("next", UNTOLD, len(UNTOLD))) - 1
     lines.append(_line("error", what.partition("\n")[0], min(LONGEST_TEXT, room)))
     left -= len(lines[-1]) + 1
     told = _line("next", advice, LIMIT)
-    return "\n".join([*lines, told if len(told) < left else _line("next", TOO_LONG, LIMIT)])
+    is_fit = len(told) < left and advice.translate(IN_XML) == advice
+    return "\n".join([*lines, told if is_fit else _line("next", UNTOLD, LIMIT)])
 
 
 def _line(name: str, value: str, longest: int) -> str:
-    return f"hivekeeper.{name}={_escape_value(value, longest)}"
+    return f"hivekeeper.{name}={_escape_value(value.translate(IN_XML), longest)}"
 
 
 def _escape_value(value: str, longest: int) -> str:

@@ -53,6 +53,11 @@ def _unescape(text: str) -> str:
 
 def assert_small(text: str) -> None:
     assert len((text + "\n").encode("ascii")) < CAPTURED_BY_OOZIE
+    assert not set(text) & set("&<>$"), "Oozie puts it into XML"
+
+
+def as_shown(text: str) -> str:
+    return text.translate(str.maketrans("&<>$", "＆＜＞＄"))
 
 
 def a_result(*tables: TableOutcome, command: str = "compact-swap", named: bool = True) -> CommandResult:
@@ -126,7 +131,7 @@ def test_the_properties_of_any_error_are_small_and_can_be_read_back(problem, com
     assert_small(text)
     read = read_properties(text)
     assert read["hivekeeper.exit_code"] == str(int(problem.exit))
-    line = problem.what.partition("\n")[0]
+    line = as_shown(problem.what.partition("\n")[0])
     told = read["hivekeeper.error"]
     assert told == line or (told.endswith("...") and line.startswith(told[:-3]))
 
@@ -134,7 +139,7 @@ def test_the_properties_of_any_error_are_small_and_can_be_read_back(problem, com
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet=st.characters(exclude_characters="\n"), max_size=40))
 def test_a_short_text_comes_back_as_it_was(text):
-    assert read_properties(properties.render_error(a_problem(text), "analyze", Exit.LOCKED))["hivekeeper.error"] == text
+    assert read_properties(properties.render_error(a_problem(text), "analyze", Exit.LOCKED))["hivekeeper.error"] == as_shown(text)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +168,22 @@ def test_ten_thousand_tables_with_long_names_of_another_script_are_small():
 def test_what_to_do_is_told_whole_or_not_at_all(problem, advice):
     """It may be a command to copy: a part of one with names in quotes is another one."""
     told = read_properties(properties.render_error(Reason(problem.code, problem.what, advice), "recover", problem.exit))
-    assert told["hivekeeper.next"] in (advice, properties.TOO_LONG)
+    assert told["hivekeeper.next"] in (advice, properties.UNTOLD)
+    assert set(told["hivekeeper.next"]).isdisjoint("&<>$")
+
+
+def test_a_name_can_neither_begin_an_element_of_a_workflow_nor_be_evaluated_in_one():
+    """`<body>${wf:actionData('compact')['hivekeeper.error']}</body>` is parsed when the property is in it, and evaluated again by some."""
+    name = "d.t</body><attachment>/secret</attachment><body>${wf:conf('key')}&amp;"
+    problem = a_problem(f"{name}: left", advice=f"hdfs dfs -mv '{name}' /there")
+    for text in (
+        properties.render_error(problem, "recover", Exit.LOCKED),
+        properties.render(a_result(TableOutcome(name, problem=problem))),
+    ):
+        assert_small(text)
+        read = read_properties(text)
+        assert read["hivekeeper.error"] == f"{as_shown(name)}: left"
+        assert read["hivekeeper.next"] == properties.UNTOLD
 
 
 @pytest.mark.parametrize("error", ["left", "x" * 1000, "漢" * 1000])
