@@ -22,8 +22,8 @@ run_on_cluster() {
   fi
   # The ticket may have expired.
   [[ -z $OWN_TICKET ]] || (get_ticket "$PRINCIPAL" "$KEYTAB") || true
-  # At the beginning of a line: elsewhere it may be a name that YARN quotes from the driver's log. For a proxy user it is a cause.
-  [[ -z $application ]] || grep -qE '^(Exception in thread "main"|Caused by:) [[:alnum:].]*: Failed to submit ' "$LOG" || fetch_driver_output || fetch_container_log "$application"
+  # With its id, and at the beginning of a line: elsewhere it may be a name that YARN quotes from the driver's log. For a proxy user it is a cause.
+  [[ -z $application ]] || grep -qE "^(Exception in thread \"main\"|Caused by:) [[:alnum:].]*: Failed to submit $application " "$LOG" || fetch_driver_output || fetch_container_log "$application"
   receive_driver_output "$@"
 }
 

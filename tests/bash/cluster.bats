@@ -96,7 +96,8 @@ leave_driver_output() {
 }
 
 @test "cluster mode: a name that YARN quotes from the driver's log does not keep what the driver has left from being fetched" {
-  stub_yarn "printf 'Submitted application $ID\nLast 4096 bytes of stderr :\nreason=a file looks unfinished (Failed to submit x.tmp)\n' >&2; exit 1"
+  stub_yarn "printf 'Submitted application $ID\nLast 4096 bytes of stderr :\nreason=a file looks unfinished (Failed to submit x.tmp)\n' >&2
+    printf 'Exception in thread \"main\" x: Failed to submit x.tmp\nCaused by: x: Failed to submit ${ID}8 to YARN\n' >&2; exit 1"
   leave_driver_output 7 'the answer\n' ''
   run --separate-stderr "$RUN" analyze --database sales "${CLUSTER[@]}"
   [ "$status" -eq 7 ]
