@@ -622,3 +622,13 @@ def test_structs_in_lists_and_maps_of_sparks_own_files_are_compared(rows, spark,
     assert group.form.keys == ()
     found = rows.differences("parquet", [group], [group], 10)
     assert (found.only_in_one, found.only_in_other) == (0, 0)
+
+
+def test_a_long_number_in_a_file_put_there_since_reaches_no_parser_of_sparks(rows, tmp_path):
+    """That of Spark 3.3 takes time quadratic in its digits."""
+    file = tmp_path / "u" / "a.parquet"
+    write_rows_said(file, said_of("{}"))
+    (group,) = rows.footers("parquet", {"u": listed(file.parent)})["u"].groups
+    write_rows_said(file, said_of(f'{{"a":{"1" * 1001}}}'))
+    with pytest.raises(RowsError, match="a number of more than 1000 digits"):
+        rows.differences("parquet", [replace(group, files=listed(file.parent))], [group], 10)

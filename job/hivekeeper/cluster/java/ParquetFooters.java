@@ -1,5 +1,6 @@
 package hivekeeper;
 
+import java.io.IOException;
 import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -163,8 +164,7 @@ class ParquetFooters {
     }
     String json = (String) keys.get(ROW_METADATA);
     if (json != null) {
-      if (LONG_NUMBER.matcher(json).find()) throw new IllegalStateException("its row metadata has a number of more than 1000 digits");
-      Object tree = Json.readAny(json);
+      Object tree = rowMetadata(json);
       String said = Json.write(withoutMeaningless(tree));
       boolean telling = said.contains("\"metadata\"") || said.contains("\"udt\"") || said.contains("\"interval");
       String unfit = RowSchema.unfitIn(json);
@@ -172,6 +172,12 @@ class ParquetFooters {
       if (telling || !unfit.isEmpty()) names.add(ROW_METADATA + "#" + (unfit.isEmpty() ? "" : unfit + "#") + hash(said));
     }
     return new ArrayList<String>(names);
+  }
+
+  /** As Jackson's plain lists, maps and values. */
+  static Object rowMetadata(String json) throws IOException {
+    if (LONG_NUMBER.matcher(json).find()) throw new IllegalStateException("its row metadata has a number of more than 1000 digits");
+    return Json.readAny(json);
   }
 
   /** Whether a struct of the row metadata, also in lists and maps, has other fields than the file's own schema. */

@@ -48,8 +48,9 @@ public class RowSchema {
   }
 
   private static void requireFit(String said, MessageType schema) throws IOException {
+    Object tree = ParquetFooters.rowMetadata(said);
     requireBuiltIn(said);
-    if (!ParquetFooters.namesOtherColumns(Json.readAny(said), schema)) return;
+    if (!ParquetFooters.namesOtherColumns(tree, schema)) return;
     throw new IllegalStateException("its row metadata names other columns than the file has");
   }
 
