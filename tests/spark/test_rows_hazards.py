@@ -632,3 +632,16 @@ def test_a_long_number_in_a_file_put_there_since_reaches_no_parser_of_sparks(row
     write_rows_said(file, said_of(f'{{"a":{"1" * 1001}}}'))
     with pytest.raises(RowsError, match="a number of more than 1000 digits"):
         rows.differences("parquet", [replace(group, files=listed(file.parent))], [group], 10)
+
+
+@pytest.mark.parametrize("where", ["type", "metadata"])
+def test_row_metadata_that_is_nested_too_deeply_for_python_costs_its_unit_only(rows, tmp_path, where):
+    """Jackson reads a thousand levels and more, and so does Spark's parser where the stack is large."""
+    level, innermost = ('{"type":"array","containsNull":true,"elementType":', '"long"') if where == "type" else ('{"a":', "1")
+    deep = level * 950 + innermost + "}" * 950
+    write_rows_said(tmp_path / "u" / "a.parquet", said_of("{}", kind=deep) if where == "type" else said_of(deep))
+    (group,) = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].groups
+    with pytest.raises(RowsError):
+        rows.differences("parquet", [group], [group], 10)
+    with pytest.raises(RowsError):
+        rows.write_stage(batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"], sort_columns=("id",)))
