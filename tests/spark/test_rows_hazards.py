@@ -546,3 +546,102 @@ def test_row_metadata_of_other_columns_in_a_file_put_there_since_costs_its_unit_
     (group,) = rows.footers("parquet", {"u": listed(file.parent)})["u"].groups
     with pytest.raises(RowsError, match="other columns"):
         rows.differences("parquet", [replace(group, form=replace(group.form, keys=()))], [group], 10)
+
+
+def kind_of(name):
+    return {"type": "struct", "fields": [{"name": name, "type": "long", "nullable": True, "metadata": {}}]}
+
+
+def list_of(name):
+    return {"type": "array", "elementType": kind_of(name), "containsNull": True}
+
+
+def map_of(key, value):
+    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+
+
+STRUCT = pa.struct([("x", pa.int64())])
+# What the row metadata says of a column with a struct inside, whose field it calls so.
+NESTED = {
+    "list": (pa.list_(STRUCT), [{"x": 5}], list_of),
+    "list of lists": (pa.list_(pa.list_(STRUCT)), [[{"x": 5}]], lambda name: {**list_of(name), "elementType": list_of(name)}),
+    "list in a struct": (pa.struct([("l", pa.list_(STRUCT))]), {"l": [{"x": 5}]}, lambda name: in_struct(list_of(name))),
+    "value": (pa.map_(pa.string(), STRUCT), [("k", {"x": 5})], lambda name: map_of("string", kind_of(name))),
+    "key": (pa.map_(STRUCT, pa.string()), [({"x": 5}, "v")], lambda name: map_of(kind_of(name), "string")),
+    "list as value": (pa.map_(pa.string(), pa.list_(STRUCT)), [("k", [{"x": 5}])], lambda name: map_of("string", list_of(name))),
+}
+
+
+def in_struct(kind):
+    return {"type": "struct", "fields": [{"name": "l", "type": kind, "nullable": True, "metadata": {}}]}
+
+
+def write_nested(path, kind, value, said):
+    table = pa.table({"id": pa.array([value], kind)})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({ROW_METADATA: said_of("{}", kind=json.dumps(said))})
+
+
+@pytest.mark.parametrize("nested", NESTED)
+def test_row_metadata_of_other_fields_in_lists_and_maps_hides_none(rows, tmp_path, nested):
+    """Spark reads NULL for each, so rows that differ would be equal for it."""
+    kind, value, said = NESTED[nested]
+    for unit, name in (("right", "x"), ("other", "y")):
+        write_nested(tmp_path / unit / "a.parquet", kind, value, said(name))
+    found = rows.footers("parquet", {unit: listed(tmp_path / unit) for unit in ("right", "other")})
+    assert found["right"].groups[0].form.keys == ()
+    (other,) = found["other"].groups
+    assert "other columns" in unfaithful(other.form, "parquet", "3.5.9", "UTC")
+    # Another file may be there since it was judged.
+    with pytest.raises(RowsError, match="other columns"):
+        rows.differences("parquet", [replace(other, form=replace(other.form, keys=()))], [other], 10)
+
+
+@pytest.mark.parametrize("legacy", ["false", "true"], ids=["standard", "legacy"])
+def test_structs_in_lists_and_maps_of_sparks_own_files_are_compared(rows, spark, tmp_path, legacy):
+    """In the older forms of lists, which name the levels otherwise."""
+    kinds = {
+        "l": "array(named_struct('a', id, 'b.c', 1))",
+        "m": "map(named_struct('a', id), named_struct('a', array(named_struct('element', id))))",
+        "n": "if(id = 1, null, named_struct('a', if(id = 0, null, array(named_struct('z', id)))))",
+        "k": "named_struct('a', 1, 'A', array(map(1, named_struct('k', id))))",
+        "o": "array(named_struct('array', id))",
+        "p": "array(array(if(id = 0, null, named_struct('list', array(named_struct('p_tuple', id))))))",
+    }
+    before = spark.conf.get("spark.sql.parquet.writeLegacyFormat")
+    spark.conf.set("spark.sql.parquet.writeLegacyFormat", legacy)
+    try:
+        written = spark.range(3).selectExpr(*(f"{text} {name}" for name, text in kinds.items())).coalesce(1)
+        written.write.parquet(f"file:{tmp_path}/u")
+    finally:
+        spark.conf.set("spark.sql.parquet.writeLegacyFormat", before)
+    files = [file for file in listed(tmp_path / "u") if file.path.endswith(".parquet")]
+    (group,) = rows.footers("parquet", {"u": files})["u"].groups
+    assert group.form.keys == ()
+    found = rows.differences("parquet", [group], [group], 10)
+    assert (found.only_in_one, found.only_in_other) == (0, 0)
+
+
+def test_a_long_number_in_a_file_put_there_since_reaches_no_parser_of_sparks(rows, tmp_path):
+    """That of Spark 3.3 takes time quadratic in its digits."""
+    file = tmp_path / "u" / "a.parquet"
+    write_rows_said(file, said_of("{}"))
+    (group,) = rows.footers("parquet", {"u": listed(file.parent)})["u"].groups
+    write_rows_said(file, said_of(f'{{"a":{"1" * 1001}}}'))
+    with pytest.raises(RowsError, match="a number of more than 1000 digits"):
+        rows.differences("parquet", [replace(group, files=listed(file.parent))], [group], 10)
+
+
+@pytest.mark.parametrize("where", ["type", "metadata"])
+def test_row_metadata_that_is_nested_too_deeply_for_python_costs_its_unit_only(rows, tmp_path, where):
+    """Jackson reads a thousand levels and more, and so does Spark's parser where the stack is large."""
+    level, innermost = ('{"type":"array","containsNull":true,"elementType":', '"long"') if where == "type" else ('{"a":', "1")
+    deep = level * 950 + innermost + "}" * 950
+    write_rows_said(tmp_path / "u" / "a.parquet", said_of("{}", kind=deep) if where == "type" else said_of(deep))
+    (group,) = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].groups
+    with pytest.raises(RowsError):
+        rows.differences("parquet", [group], [group], 10)
+    with pytest.raises(RowsError):
+        rows.write_stage(batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"], sort_columns=("id",)))

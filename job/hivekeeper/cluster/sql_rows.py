@@ -160,6 +160,9 @@ class SqlRows:
             yield sources
         except CALL_ERRORS as error:
             raise RowsError(sources.named(explain_job_error(error))) from error
+        except RecursionError as error:
+            # Row metadata may be nested deeper than columns are, which Java still reads.
+            raise RowsError("what a footer says of its columns is nested too deeply") from error
 
     def _session(self, format: str, form: Form) -> SparkSession:
         """A copy of the session with the settings of this form; other sessions are not affected."""

@@ -1,5 +1,6 @@
 package hivekeeper;
 
+import java.io.IOException;
 import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -16,6 +17,7 @@ import org.apache.parquet.format.converter.ParquetMetadataConverter;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
+import org.apache.parquet.schema.GroupType;
 import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.Type;
 
@@ -162,8 +164,7 @@ class ParquetFooters {
     }
     String json = (String) keys.get(ROW_METADATA);
     if (json != null) {
-      if (LONG_NUMBER.matcher(json).find()) throw new IllegalStateException("its row metadata has a number of more than 1000 digits");
-      Object tree = Json.readAny(json);
+      Object tree = rowMetadata(json);
       String said = Json.write(withoutMeaningless(tree));
       boolean telling = said.contains("\"metadata\"") || said.contains("\"udt\"") || said.contains("\"interval");
       String unfit = RowSchema.unfitIn(json);
@@ -173,18 +174,50 @@ class ParquetFooters {
     return new ArrayList<String>(names);
   }
 
-  /** Whether a struct of the row metadata has other fields than the file's own schema. What is no struct, Spark passes over. */
-  private static boolean namesOtherColumns(Object said, Type type) {
-    Object fields = said instanceof Map ? ((Map) said).get("fields") : null;
-    if (!(fields instanceof List)) return false;
-    if (type.isPrimitive() || ((List) fields).size() != type.asGroupType().getFieldCount()) return true;
+  /** As Jackson's plain lists, maps and values. */
+  static Object rowMetadata(String json) throws IOException {
+    if (LONG_NUMBER.matcher(json).find()) throw new IllegalStateException("its row metadata has a number of more than 1000 digits");
+    return Json.readAny(json);
+  }
+
+  /** Whether a struct of the row metadata, also in lists and maps, has other fields than the file's own schema. */
+  static boolean namesOtherColumns(Object said, Type type) {
+    if (!(said instanceof Map)) return false;
+    Map<String, Object> kind = (Map) said;
+    // Spark passes over what names no fields: only a struct's names can hide columns.
+    if (kind.get("fields") instanceof List) return namesOtherFields((List) kind.get("fields"), type);
+    if (kind.get("elementType") instanceof Map) return namesOtherColumns(kind.get("elementType"), elementOf(type));
+    if (!(kind.get("keyType") instanceof Map) && !(kind.get("valueType") instanceof Map)) return false;
+    GroupType entry = entryOf(type);
+    if (entry == null || entry.getFieldCount() != 2) return true;
+    return namesOtherColumns(kind.get("keyType"), entry.getType(0)) || namesOtherColumns(kind.get("valueType"), entry.getType(1));
+  }
+
+  private static boolean namesOtherFields(List<?> fields, Type type) {
+    if (type == null || type.isPrimitive() || fields.size() != type.asGroupType().getFieldCount()) return true;
     TreeSet<String> names = new TreeSet<String>();
-    for (Object field : (List<?>) fields) {
+    for (Object field : fields) {
       Object name = field instanceof Map ? ((Map) field).get("name") : null;
       if (!(name instanceof String) || !names.add((String) name) || !type.asGroupType().containsField((String) name)) return true;
       if (namesOtherColumns(((Map) field).get("type"), type.asGroupType().getType((String) name))) return true;
     }
     return false;
+  }
+
+  /** What Spark takes for the elements of a list, of one of the older forms, too; null if there is nothing in it (ParquetReadSupport). */
+  private static Type elementOf(Type list) {
+    if (list == null || list.isRepetition(Type.Repetition.REPEATED) && list.getLogicalTypeAnnotation() == null) return list;
+    GroupType level = entryOf(list);
+    if (level == null || level.getFieldCount() == 0) return null;
+    boolean isElement = level.getFieldCount() > 1 || level.getName().equals("array") || level.getName().equals(list.getName() + "_tuple");
+    return isElement ? level : level.getType(0);
+  }
+
+  /** The group in the middle of a list or map, or null. */
+  private static GroupType entryOf(Type type) {
+    if (type == null || type.isPrimitive() || type.asGroupType().getFieldCount() != 1) return null;
+    Type level = type.asGroupType().getType(0);
+    return level.isPrimitive() ? null : level.asGroupType();
   }
 
   /** Row metadata without nullability, comments and empty values. */

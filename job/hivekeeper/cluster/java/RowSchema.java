@@ -8,6 +8,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.orc.TypeDescription;
 import org.apache.parquet.format.converter.ParquetMetadataConverter;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
+import org.apache.parquet.schema.MessageType;
 
 /**
  * The footers of which Spark may make a schema of rows.
@@ -41,9 +42,16 @@ public class RowSchema {
     ListedFile file = ListedFile.of(asked);
     DecodedFooter decoded = new DecodedFooter(ParquetTail.footer(file.system(conf), file.place(), file.begin, file.length));
     ParquetMetadata metadata = new ParquetMetadataConverter().fromParquetMetadata(decoded.metadata);
-    Object said = metadata.getFileMetaData().getKeyValueMetaData().get(ParquetFooters.ROW_METADATA);
-    if (said != null) requireBuiltIn((String) said);
+    String said = (String) metadata.getFileMetaData().getKeyValueMetaData().get(ParquetFooters.ROW_METADATA);
+    if (said != null) requireFit(said, metadata.getFileMetaData().getSchema());
     return new org.apache.parquet.hadoop.Footer(file.place(), metadata);
+  }
+
+  private static void requireFit(String said, MessageType schema) throws IOException {
+    Object tree = ParquetFooters.rowMetadata(said);
+    requireBuiltIn(said);
+    if (!ParquetFooters.namesOtherColumns(tree, schema)) return;
+    throw new IllegalStateException("its row metadata names other columns than the file has");
   }
 
   /** The type of the rows of a `ListedFile` of ORC. */
