@@ -14,8 +14,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.orc as po
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 
+from foreign import footers
 from hivekeeper import names
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.plan.fidelity import refuse_copy, unfaithful
@@ -546,3 +548,50 @@ def test_row_metadata_of_other_columns_in_a_file_put_there_since_costs_its_unit_
     (group,) = rows.footers("parquet", {"u": listed(file.parent)})["u"].groups
     with pytest.raises(RowsError, match="other columns"):
         rows.differences("parquet", [replace(group, form=replace(group.form, keys=()))], [group], 10)
+
+
+# A field of FileMetaData.
+ENCRYPTION = 8
+
+
+class TheirKms(pe.KmsClient):
+    """Wraps nothing."""
+
+    def wrap_key(self, key, _master_key):
+        return base64.b64encode(key)
+
+    def unwrap_key(self, wrapped, _master_key):
+        return base64.b64decode(wrapped)
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["told", "of columns only"])
+@pytest.mark.parametrize("window", [64 << 20, 10], ids=["in memory", "streamed"])
+def test_a_digest_asks_no_kms_that_a_file_names(gateway, rows, tmp_path, window, is_told):
+    """With a site's `parquet.crypto.factory.class`, whose client gets the run's token and, unless the site names an instance, the address
+    that the file says (`FileKeyUnwrapper`). `verify` digests without a look at footers.
+    """
+    (tmp_path / "u").mkdir()
+    wanted = pe.EncryptionConfiguration(footer_key="f", column_keys={"c": ["v"]}, plaintext_footer=True)
+    connection = pe.KmsConnectionConfig(kms_instance_url="http://tenant.example", kms_instance_id="theirs")
+    encryption = pe.CryptoFactory(lambda _connection: TheirKms()).file_encryption_properties(connection, wanted)
+    table = pa.table({"id": [1, 2], "v": [1, 2]})
+    with pq.ParquetWriter(tmp_path / "u" / "a", table.schema, encryption_properties=encryption) as writer:
+        writer.write_table(table)
+    if not is_told:
+        footers.change(tmp_path / "u" / "a", lambda footer: footer.pop(ENCRYPTION))
+    tools = "org.apache.parquet.crypto.keytools"
+    site = {
+        "parquet.crypto.factory.class": f"{tools}.PropertiesDrivenCryptoFactory",
+        "parquet.encryption.kms.client.class": f"{tools}.LocalWrapKmsClient",
+    }
+    conf = gateway.spark.sparkContext._jsc.hadoopConfiguration()
+    for key, value in site.items():
+        conf.set(key, value)
+    rows.physical._jobs.setWindow(window)
+    try:
+        failed = rows.digests("parquet", {"u": listed(tmp_path / "u")})["u"].failed
+    finally:
+        for key in site:
+            conf.unset(key)
+    # Where it is asked, the reason is that the library's own client is abstract: no address is called here.
+    assert failed.endswith("it has encryption, which cannot be copied")
