@@ -16,6 +16,7 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
+from py4j.java_gateway import set_field
 
 from foreign import footers
 from hivekeeper import names
@@ -595,3 +596,55 @@ def test_a_digest_asks_no_kms_that_a_file_names(gateway, rows, tmp_path, window,
             conf.unset(key)
     # Where it is asked, the reason is that the library's own client is abstract: no address is called here.
     assert failed.endswith("it has encryption, which cannot be copied")
+
+
+def arrays(depth):
+    return '{"type":"array","containsNull":true,"elementType":' * depth + '"long"' + "}" * depth
+
+
+UNREADABLE = {
+    "interval": said_of("{}", kind='"interval"'),
+    **{f"metadata {depth} deep": said_of('{"a":' * depth + "1" + "}" * depth) for depth in (350, 980, 20_000)},
+    **{f"arrays {depth} deep": said_of("{}", kind=arrays(depth)) for depth in (280, 350, 980)},
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_schema_that_python_cannot_read_costs_its_unit_only(rows, tmp_path, text):
+    """A type that PySpark does not know, and what is nested deeper than Python reads: both ended the command as a bug of its table."""
+    write_rows_said(tmp_path / "u" / "a.parquet", text)
+    read = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"]
+    if read.unreadable:
+        return
+    (group,) = read.groups
+    with pytest.raises(RowsError):
+        rows.differences("parquet", [group], [group], 10)
+
+
+def test_what_is_nested_as_deep_as_may_be_is_read(rows, tmp_path):
+    write_rows_said(tmp_path / "u" / "a.parquet", said_of('{"a":' * 290 + "1" + "}" * 290))
+    (group,) = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].groups
+    found = rows.differences("parquet", [group], [group], 10)
+    assert (found.only_in_one, found.only_in_other) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", ["interval", "array<" * 200 + "bigint" + ">" * 200], ids=["interval", "arrays"])
+def test_a_type_of_orc_that_python_cannot_read_costs_its_unit_only(gateway, rows, tmp_path, kind):
+    """Spark takes the type of a column from an attribute of its own in the file."""
+    (tmp_path / "u").mkdir()
+    write_orc_said(gateway, tmp_path / "u" / "a", kind)
+    (group,) = rows.footers("orc", {"u": listed(tmp_path / "u")})["u"].groups
+    with pytest.raises(RowsError):
+        rows.differences("orc", [group], [group], 10)
+
+
+def write_orc_said(gateway, path, kind):
+    orc = gateway.jvm.org.apache.orc
+    schema = orc.TypeDescription.fromString("struct<id:bigint>")
+    schema.getChildren().get(0).setAttribute("spark.sql.catalyst.type", kind)
+    options = orc.OrcFile.writerOptions(gateway.hadoop_conf).setSchema(schema)
+    writer = orc.OrcFile.createWriter(gateway.jvm.org.apache.hadoop.fs.Path(f"file:{path}"), options)
+    batch = schema.createRowBatch()
+    set_field(batch, "size", 3)
+    writer.addRowBatch(batch)
+    writer.close()
