@@ -687,7 +687,7 @@ class Rows(Protocol):
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
         """Reasons, by unit, why rows cannot be rewritten faithfully that only the data show (nanoseconds).
 
-        Scans only the columns concerned.
+        Scans only the columns concerned, of files that a digest could read.
         """
 
 

@@ -14,8 +14,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.orc as po
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
+from py4j.java_gateway import set_field
 
+from foreign import footers
 from hivekeeper import names
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.plan.fidelity import refuse_copy, unfaithful
@@ -620,6 +623,81 @@ def test_structs_in_lists_and_maps_of_sparks_own_files_are_compared(rows, spark,
     files = [file for file in listed(tmp_path / "u") if file.path.endswith(".parquet")]
     (group,) = rows.footers("parquet", {"u": files})["u"].groups
     assert group.form.keys == ()
+
+
+# A field of FileMetaData.
+ENCRYPTION = 8
+
+
+class TheirKms(pe.KmsClient):
+    """Wraps nothing."""
+
+    def wrap_key(self, key, _master_key):
+        return base64.b64encode(key)
+
+    def unwrap_key(self, wrapped, _master_key):
+        return base64.b64decode(wrapped)
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["told", "of columns only"])
+@pytest.mark.parametrize("window", [64 << 20, 10], ids=["in memory", "streamed"])
+def test_a_digest_asks_no_kms_that_a_file_names(gateway, rows, tmp_path, window, is_told):
+    """With a site's `parquet.crypto.factory.class`, whose client gets the run's token and, unless the site names an instance, the address
+    that the file says (`FileKeyUnwrapper`). `verify` digests without a look at footers.
+    """
+    (tmp_path / "u").mkdir()
+    wanted = pe.EncryptionConfiguration(footer_key="f", column_keys={"c": ["v"]}, plaintext_footer=True)
+    connection = pe.KmsConnectionConfig(kms_instance_url="http://tenant.example", kms_instance_id="theirs")
+    encryption = pe.CryptoFactory(lambda _connection: TheirKms()).file_encryption_properties(connection, wanted)
+    table = pa.table({"id": [1, 2], "v": [1, 2]})
+    with pq.ParquetWriter(tmp_path / "u" / "a", table.schema, encryption_properties=encryption) as writer:
+        writer.write_table(table)
+    if not is_told:
+        footers.change(tmp_path / "u" / "a", lambda footer: footer.pop(ENCRYPTION))
+    tools = "org.apache.parquet.crypto.keytools"
+    site = {
+        "parquet.crypto.factory.class": f"{tools}.PropertiesDrivenCryptoFactory",
+        "parquet.encryption.kms.client.class": f"{tools}.LocalWrapKmsClient",
+    }
+    conf = gateway.spark.sparkContext._jsc.hadoopConfiguration()
+    for key, value in site.items():
+        conf.set(key, value)
+    rows.physical._jobs.setWindow(window)
+    try:
+        failed = rows.digests("parquet", {"u": listed(tmp_path / "u")})["u"].failed
+    finally:
+        for key in site:
+            conf.unset(key)
+    # Where it is asked, the reason is that the library's own client is abstract: no address is called here.
+    assert failed.endswith("it has encryption, which cannot be copied")
+
+
+def arrays(depth):
+    return '{"type":"array","containsNull":true,"elementType":' * depth + '"long"' + "}" * depth
+
+
+UNREADABLE = {
+    "interval": said_of("{}", kind='"interval"'),
+    **{f"metadata {depth} deep": said_of('{"a":' * depth + "1" + "}" * depth) for depth in (350, 980, 20_000)},
+    **{f"arrays {depth} deep": said_of("{}", kind=arrays(depth)) for depth in (280, 350, 980)},
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_schema_that_python_cannot_read_costs_its_unit_only(rows, tmp_path, text):
+    """A type that PySpark does not know, and what is nested deeper than Python reads: both ended the command as a bug of its table."""
+    write_rows_said(tmp_path / "u" / "a.parquet", text)
+    read = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"]
+    if read.unreadable:
+        return
+    (group,) = read.groups
+    with pytest.raises(RowsError):
+        rows.differences("parquet", [group], [group], 10)
+
+
+def test_what_is_nested_as_deep_as_may_be_is_read(rows, tmp_path):
+    write_rows_said(tmp_path / "u" / "a.parquet", said_of('{"a":' * 290 + "1" + "}" * 290))
+    (group,) = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].groups
     found = rows.differences("parquet", [group], [group], 10)
     assert (found.only_in_one, found.only_in_other) == (0, 0)
 
@@ -645,3 +723,25 @@ def test_row_metadata_that_is_nested_too_deeply_for_python_costs_its_unit_only(r
         rows.differences("parquet", [group], [group], 10)
     with pytest.raises(RowsError):
         rows.write_stage(batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"], sort_columns=("id",)))
+
+
+@pytest.mark.parametrize("kind", ["interval", "array<" * 200 + "bigint" + ">" * 200], ids=["interval", "arrays"])
+def test_a_type_of_orc_that_python_cannot_read_costs_its_unit_only(gateway, rows, tmp_path, kind):
+    """Spark takes the type of a column from an attribute of its own in the file."""
+    (tmp_path / "u").mkdir()
+    write_orc_said(gateway, tmp_path / "u" / "a", kind)
+    (group,) = rows.footers("orc", {"u": listed(tmp_path / "u")})["u"].groups
+    with pytest.raises(RowsError):
+        rows.differences("orc", [group], [group], 10)
+
+
+def write_orc_said(gateway, path, kind):
+    orc = gateway.jvm.org.apache.orc
+    schema = orc.TypeDescription.fromString("struct<id:bigint>")
+    schema.getChildren().get(0).setAttribute("spark.sql.catalyst.type", kind)
+    options = orc.OrcFile.writerOptions(gateway.hadoop_conf).setSchema(schema)
+    writer = orc.OrcFile.createWriter(gateway.jvm.org.apache.hadoop.fs.Path(f"file:{path}"), options)
+    batch = schema.createRowBatch()
+    set_field(batch, "size", 3)
+    writer.addRowBatch(batch)
+    writer.close()

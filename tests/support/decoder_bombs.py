@@ -8,6 +8,8 @@ from __future__ import annotations
 import struct
 from typing import Callable, List, Mapping, Optional, Sequence
 
+import pyarrow as pa
+
 from support.hostile_files import (
     BINARY,
     I32,
@@ -71,15 +73,18 @@ def page(
     return write_struct([(1, I32, V1), (2, I32, len(body) if size < 0 else size), (3, I32, stored), (5, STRUCT, about)]) + body
 
 
-def page_v2(body: bytes, definitions: bytes = b"", encoding: int = PLAIN) -> bytes:
+def page_v2(body: bytes, definitions: bytes = b"", encoding: int = PLAIN, size: int = -1) -> bytes:
+    """`size` is that of the decompressed body."""
     about: List[Field] = [(1, I32, ROWS), (2, I32, 0), (3, I32, ROWS), (4, I32, encoding), (5, I32, len(definitions)), (6, I32, 0)]
-    size = len(definitions) + len(body)
-    return write_struct([(1, I32, V2), (2, I32, size), (3, I32, size), (8, STRUCT, about)]) + definitions + body
+    stored = len(definitions) + len(body)
+    whole = stored if size < 0 else len(definitions) + size
+    return write_struct([(1, I32, V2), (2, I32, whole), (3, I32, stored), (8, STRUCT, about)]) + definitions + body
 
 
-def dictionary(body: bytes, count: int) -> bytes:
+def dictionary(body: bytes, count: int, size: int = -1) -> bytes:
     about: List[Field] = [(1, I32, count), (2, I32, PLAIN)]
-    return write_struct([(1, I32, DICTIONARY_PAGE), (2, I32, len(body)), (3, I32, len(body)), (7, STRUCT, about)]) + body
+    whole = len(body) if size < 0 else size
+    return write_struct([(1, I32, DICTIONARY_PAGE), (2, I32, whole), (3, I32, len(body)), (7, STRUCT, about)]) + body
 
 
 def with_length(body: bytes) -> bytes:
@@ -209,4 +214,37 @@ BACKWARDS: Mapping[str, Callable[[], bytes]] = {
     ),
     "lengths": lambda: file_of(page(deltas(first=-1) + b"abc", DELTA_LENGTH), BYTE_ARRAY),
     "lengths of ends": lambda: file_of(page(deltas() + deltas(first=-1) + b"abc", DELTA_STRINGS), BYTE_ARRAY),
+}
+
+
+# As in the format's `CompressionCodec`.
+CODECS = {"snappy": SNAPPY, "gzip": 2, "zstd": 6, "lz4_raw": 7}
+
+
+def packed(codec: str, body: bytes) -> bytes:
+    return pa.compress(body, codec, asbytes=True)  # type: ignore[no-any-return]
+
+
+def pages_with(codec: str, body: bytes) -> Mapping[str, bytes]:
+    """Files of which a page claims to become `NUMBERS`, by the kind of page."""
+    places = page(packed(codec, b"\x02" + EIGHT + b"\x24\0"), DICTIONARY, size=4)
+    size = len(NUMBERS)
+    kinds = {"version 1": page(body, size=size), "version 2": page_v2(body, size=size), "dictionary": dictionary(body, 3, size) + places}
+    return {kind: file_of(pages, codec=CODECS[codec]) for kind, pages in kinds.items()}
+
+
+def bodies(codec: str) -> Mapping[str, bytes]:
+    """Of pages that say `NUMBERS`, and are something else."""
+    found = {"short": packed(codec, NUMBERS[:8]), "nothing": packed(codec, b""), "no bytes": b"", "cut off": packed(codec, NUMBERS)[:-12]}
+    if codec in FROM_A_DISTANCE_OF_0:
+        found["more"] = packed(codec, NUMBERS + NUMBERS)
+        found["and more"] = packed(codec, NUMBERS) + NUMBERS
+        found["copy from a distance of 0"] = FROM_A_DISTANCE_OF_0[codec]
+    return found
+
+
+# Two numbers and a copy of four bytes, in an order that the codec allows.
+FROM_A_DISTANCE_OF_0: Mapping[str, bytes] = {
+    "snappy": b"\x0c\x0cabcd" + b"\x1e\0\0",
+    "lz4_raw": b"\x30abc\0\0\x50defgh",
 }

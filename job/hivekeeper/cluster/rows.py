@@ -17,6 +17,7 @@ from hivekeeper.cluster.digest import NoDigestError
 from hivekeeper.cluster.driver import StopAsked
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import CALL_ERRORS, explain_job_error
+from hivekeeper.cluster.nanoseconds import find_checks
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy, as_asked
 from hivekeeper.cluster.sql_rows import SqlRows
 from hivekeeper.model import (
@@ -160,8 +161,21 @@ class SparkRows:
             return self.sql.differences(format, one, other, limit)
 
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
+        # At some malformed pages, which our own reader finds, Spark's readers wait for ever, or end the JVM.
+        forms = {form for form in {group.form for group in groups.values()} if find_checks(format, form).columns}
+        to_read = {unit: group for unit, group in groups.items() if group.form in forms}
+        bare_values = {unit: _bare_values(group) for unit, group in to_read.items()}
+        files = {unit: group.counted_files for unit, group in to_read.items()}
+        read = self._read(format, files, bare_values, check_claims=False) if files else {}
+        failed = {unit: f"its timestamps cannot be checked: {content.failed}" for unit, content in read.items() if content.failed}
         with _rows_errors():
-            return self.sql.hazards(format, groups)
+            return {**self.sql.hazards(format, {unit: group for unit, group in groups.items() if unit not in failed}), **failed}
+
+
+def _bare_values(group: FooterGroup) -> int:
+    """How many its files claim beyond `expect_values`; a column that does not tell has one in each row."""
+    claimed = group.row_count + sum(group.row_count if facts.values is None else facts.values for facts in group.columns.values())
+    return max(0, claimed - expect_values(group.counted_files))
 
 
 def _copy_tasks(batch: StageBatch, unit: StageUnit, target: str, group_bytes: int) -> List[CopyTask]:

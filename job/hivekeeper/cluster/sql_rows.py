@@ -11,7 +11,7 @@ import json
 import re
 from contextlib import contextmanager
 from functools import cached_property, reduce
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -43,6 +43,8 @@ _FILE, _KNOWN, _KEY, _ORDINAL, _TASK, _BLOCK, _ROW, _HASH = (
     f"{names.UNIT_COLUMN}_{suffix}" for suffix in ("file", "known", "key", "ordinal", "task", "block", "row", "hash")
 )
 _PLACE_SCHEMA = "struct<file: string, key: int, ordinal: int, task: int>"
+# Also what PySpark raises for a type of Spark's that it does not know.
+_SCHEMA_ERRORS: Tuple[Type[Exception], ...] = (*CALL_ERRORS, ValueError, TypeError, LookupError, AttributeError)
 _BY_ID = re.compile(r"(?:\w+://[^/\s]*)?/\.reserved/\.inodes/(\d+)")
 _MOST_ROWS = (1 << 63) - 1
 _BY_NAME = {"__globPaths__": "false", "recursiveFileLookup": "true", "mergeSchema": "false"}
@@ -160,9 +162,6 @@ class SqlRows:
             yield sources
         except CALL_ERRORS as error:
             raise RowsError(sources.named(explain_job_error(error))) from error
-        except RecursionError as error:
-            # Row metadata may be nested deeper than columns are, which Java still reads.
-            raise RowsError("what a footer says of its columns is nested too deeply") from error
 
     def _session(self, format: str, form: Form) -> SparkSession:
         """A copy of the session with the settings of this form; other sessions are not affected."""
@@ -198,7 +197,7 @@ class SqlRows:
             else:
                 schema = sources.orc.OrcUtils.toCatalystSchema(self._row_schema.orcType(asked))
             return StructType.fromJson(json.loads(self._row_schema.requireBuiltIn(schema.json())))
-        except CALL_ERRORS as error:
+        except _SCHEMA_ERRORS as error:
             raise RowsError(f"{file.path}: {explain_job_error(error)}") from error
 
     @cached_property

@@ -2,6 +2,7 @@ package hivekeeper;
 
 import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.PropertyNamingStrategies;
 import java.io.IOException;
@@ -48,6 +49,21 @@ public class Json {
 
   static JsonParser tokens(String text) throws IOException {
     return MAPPER.getFactory().createParser(text);
+  }
+
+  /** Whether it has no more than so many objects and lists inside one another. */
+  static boolean isShallow(String text, int levels) throws IOException {
+    JsonParser parser = tokens(text);
+    try {
+      int level = 0;
+      for (JsonToken token = parser.nextToken(); token != null && level <= levels; token = parser.nextToken()) {
+        if (token.isStructStart()) level++;
+        if (token.isStructEnd()) level--;
+      }
+      return level <= levels;
+    } finally {
+      parser.close();
+    }
   }
 
   /** The content of the text, as Jackson's plain lists, maps and values. */

@@ -7,7 +7,6 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.zip.DataFormatException;
 import java.util.zip.Inflater;
-import net.jpountz.lz4.LZ4Factory;
 import org.apache.orc.CompressionCodec;
 import org.apache.orc.CompressionKind;
 import org.apache.orc.impl.OrcCodecPool;
@@ -110,7 +109,7 @@ public class OrcBlocks {
     try {
       if (kind == CompressionKind.ZLIB) out.position(out.position() + inflate(in, out));
       else if (kind == CompressionKind.ZSTD) out.position(out.position() + unpackZstd(in, out));
-      else if (kind == CompressionKind.LZ4) out.position(out.position() + unpackLz4(in, out));
+      else if (kind == CompressionKind.LZ4) out.position(out.position() + Lz4Blocks.unpack(in, out));
       else byLibrary(in, out);
     } catch (DataFormatException damaged) {
       throw new IOException("a compressed block is malformed", damaged);
@@ -171,33 +170,6 @@ public class OrcBlocks {
     }
     if ((how & 4) != 0) at += 4;
     if (magic != ZSTD_FRAME || at != end) throw new IOException("a compressed block is malformed: it is not one frame of Zstandard");
-  }
-
-  /** By the decompressor that uses neither native code nor unsafe access. */
-  private static int unpackLz4(ByteBuffer in, ByteBuffer out) throws IOException {
-    byte[] stored = in.array();
-    int found = LZ4Factory.safeInstance().safeDecompressor().decompress(stored, begin(in), in.remaining(), out.array(), begin(out), out.remaining());
-    requireDistances(stored, begin(in), begin(in) + in.remaining());
-    return found;
-  }
-
-  /**
-   * Of a block of LZ4 that was decompressed, whose lengths and places are right therefore. A copy from a distance of 0 leaves in the buffer what
-   * was there before, which is zeros for other readers. A block is texts and such copies in turn (lz4_Block_format.md).
-   */
-  private static void requireDistances(byte[] stored, int begin, int end) throws IOException {
-    int at = begin;
-    while (at < end) {
-      int token = stored[at++] & 255;
-      int length = token >> 4;
-      for (int more = length == 15 ? 255 : 0; more == 255; length += more) more = stored[at++] & 255;
-      at += length;
-      // The last text has no copy behind it.
-      if (at >= end) return;
-      if (stored[at] == 0 && stored[at + 1] == 0) throw malformed();
-      at += 2;
-      for (int more = (token & 15) == 15 ? 255 : 0; more == 255; ) more = stored[at++] & 255;
-    }
   }
 
   private void byLibrary(ByteBuffer in, ByteBuffer out) throws IOException {

@@ -30,6 +30,8 @@ public class RowSchema {
   private static final String MISSING_VALUE = "EXISTS_DEFAULT";
   /** How a variable begins: inside one text of JSON, or nowhere, because `$` is in no escape, and behind the last character of a text is a quote. */
   private static final String VARIABLE = "${";
+  /** Of objects and lists inside one another. Each struct is three; Python reads no more than about a thousand. */
+  private static final int MOST_LEVELS = 3 * Footer.MOST_LEVELS;
 
   private final Configuration conf;
 
@@ -66,8 +68,9 @@ public class RowSchema {
     }
   }
 
-  /** The schema, as JSON, unless it names code, or Spark's tasks may find another one in its place. */
+  /** The schema, as JSON, unless it names code, Spark's tasks may find another one in its place, or it is nested deeper than Python reads. */
   public static String requireBuiltIn(String json) throws IOException {
+    if (!Json.isShallow(json, MOST_LEVELS)) throw new IllegalStateException("its schema is nested deeper than " + MOST_LEVELS + " levels");
     String unfit = unfitIn(json);
     if (unfit.equals("udt")) throw new IllegalStateException("its schema names a user-defined type, for which Spark would run code");
     if (unfit.equals("sql")) throw new IllegalStateException("its schema has an expression for a missing value, which Spark would evaluate");

@@ -41,7 +41,7 @@ public class Undecodable {
   /** One short line each; empty if everything can be read. */
   public static List<String> find(Configuration conf, DecodedFooter footer, ParquetMetadata metadata) {
     Undecodable search = new Undecodable(conf);
-    search.lookAtFooter(footer);
+    search.found.addAll(inFooter(footer));
     MessageType schema = metadata.getFileMetaData().getSchema();
     search.lookAtNames(schema);
     Map<ColumnPath, ColumnDescriptor> columns = new HashMap<ColumnPath, ColumnDescriptor>();
@@ -54,7 +54,9 @@ public class Undecodable {
     return new ArrayList<String>(search.found);
   }
 
-  private void lookAtFooter(DecodedFooter footer) {
+  /** Of it, what shows before the library reads the footer, and asks for the keys of what is encrypted. */
+  public static Set<String> inFooter(DecodedFooter footer) {
+    Set<String> found = new TreeSet<String>();
     if (footer.raw.fields.has(RawFooter.ENCRYPTION)) found.add("encryption");
     if (footer.raw.unknownField() != 0) found.add("field " + footer.raw.unknownField() + " of the footer");
     for (RowGroup group : footer.metadata.getRow_groups()) {
@@ -63,6 +65,7 @@ public class Undecodable {
         if (((ColumnChunk) chunk).isSetFile_path()) found.add("columns in another file");
       }
     }
+    return found;
   }
 
   private void lookAtNames(MessageType schema) {

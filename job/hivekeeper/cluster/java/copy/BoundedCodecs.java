@@ -1,5 +1,6 @@
 package hivekeeper.copy;
 
+import hivekeeper.Lz4Blocks;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import org.apache.parquet.bytes.ByteBufferInputStream;
@@ -9,8 +10,13 @@ import org.apache.parquet.compression.CompressionCodecFactory;
 import org.apache.parquet.hadoop.metadata.CompressionCodecName;
 
 /**
- * Decompressors that refuse a page whose header claims more than its column chunk or a task can have, or whose content claims more than
- * its header: a decompressor allocates the claimed size before it looks at the data.
+ * Decompressors that refuse a page whose header claims more than its column chunk or a task can have, or whose content is not as long as its
+ * header claims: a decompressor allocates the claimed size before it looks at the data, and those of Snappy and LZ4_RAW before parquet-mr
+ * 1.15 wait for ever for what a short page lacks.
+ *
+ * LZ4_RAW is decompressed here. The library's own is aircompressor's, which may crash the JVM (CVE-2024-36114), and of which a page can show
+ * what was in the buffer before: that of the file, and table, that this process read last. The other codecs take no page that is shorter,
+ * and check how far back a copy begins; what GZIP and Zstandard have behind a page's bytes is not read.
  */
 class BoundedCodecs implements CompressionCodecFactory {
   private final CompressionCodecFactory codecs;
@@ -40,15 +46,17 @@ class BoundedCodecs implements CompressionCodecFactory {
     return new CompressionCodecFactory.BytesInputDecompressor() {
       public BytesInput decompress(BytesInput bytes, int size) throws IOException {
         requireBounded(size);
-        if (name != CompressionCodecName.SNAPPY) return inner.decompress(bytes, size);
+        // As a constant it is not known to parquet-mr 1.12.
+        boolean isLz4 = name.name().equals("LZ4_RAW");
+        if (!isLz4 && name != CompressionCodecName.SNAPPY) return inner.decompress(bytes, size);
         ByteBuffer compressed = bytes.toByteBuffer();
-        requireSnappy(compressed, size);
-        return inner.decompress(BytesInput.from(new ByteBuffer[] {compressed}), size);
+        if (compressed.hasRemaining() && isLz4) return BytesInput.from(unpackLz4(withArray(compressed), size));
+        requireLength(size, compressed.hasRemaining() ? snappyLength(compressed) : 0);
+        return size == 0 ? BytesInput.empty() : inner.decompress(BytesInput.from(new ByteBuffer[] {compressed}), size);
       }
 
       public void decompress(ByteBuffer input, int compressedSize, ByteBuffer output, int size) throws IOException {
-        requireBounded(size);
-        inner.decompress(input, compressedSize, output, size);
+        output.put(decompress(BytesInput.from(new ByteBuffer[] {input}), size).toByteBuffer());
       }
 
       public void release() {
@@ -66,10 +74,31 @@ class BoundedCodecs implements CompressionCodecFactory {
     if (size > room) throw new ShareExceeded("a page", size, room);
   }
 
-  /** Snappy's data begin with their length, for which a direct buffer is allocated. */
-  private static void requireSnappy(ByteBuffer compressed, int size) throws IOException {
-    if (!compressed.hasRemaining()) return;
-    int length = BytesUtils.readUnsignedVarInt(ByteBufferInputStream.wrap(new ByteBuffer[] {compressed}));
-    if (length < 0 || length > size) throw new IllegalStateException("a page of " + size + " bytes claims " + length + " bytes inside");
+  private static void requireLength(int size, int found) {
+    if (found != size) throw new IllegalStateException("a page of " + size + " bytes claims " + found + " bytes inside");
+  }
+
+  /** Snappy's data begin with it. A direct buffer is allocated for it. */
+  private static int snappyLength(ByteBuffer compressed) throws IOException {
+    return BytesUtils.readUnsignedVarInt(ByteBufferInputStream.wrap(new ByteBuffer[] {compressed}));
+  }
+
+  private static byte[] unpackLz4(ByteBuffer compressed, int size) {
+    byte[] page = new byte[size];
+    int found;
+    try {
+      found = Lz4Blocks.unpack(compressed, ByteBuffer.wrap(page));
+    } catch (Exception damaged) {
+      throw new IllegalStateException("a page of " + size + " bytes is malformed, or claims more bytes inside", damaged);
+    }
+    requireLength(size, found);
+    return page;
+  }
+
+  private static ByteBuffer withArray(ByteBuffer buffer) {
+    if (buffer.hasArray()) return buffer;
+    byte[] copy = new byte[buffer.remaining()];
+    buffer.get(copy);
+    return ByteBuffer.wrap(copy);
   }
 }

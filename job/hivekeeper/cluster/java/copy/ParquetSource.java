@@ -7,7 +7,7 @@ import hivekeeper.ParquetTail;
 import hivekeeper.Undecodable;
 import java.io.IOException;
 import java.util.Arrays;
-import java.util.List;
+import java.util.Collection;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileSystem;
@@ -23,7 +23,8 @@ import org.apache.parquet.io.SeekableInputStream;
 /**
  * A Parquet file to be read: a short one wholly in memory, a longer one streamed by the library's own reads.
  *
- * If its footer holds what the library throws at, a footer without that follows behind its last byte.
+ * The library reads the footer that was looked at: that of a longer file follows behind its last byte, as does one without what the library
+ * throws at.
  */
 class ParquetSource {
   private static final int SMALL_BUFFER = 1 << 16;
@@ -54,8 +55,12 @@ class ParquetSource {
   /** `begin` is 0, or where the file lies in another one. `content` is null for a file that is streamed. Fails for what cannot be decoded, and for a file of another length. */
   static ParquetSource open(Configuration conf, String path, FileSystem fs, long begin, long length, byte[] content) throws Exception {
     Path place = new Path(path);
-    DecodedFooter footer = new DecodedFooter(content == null ? readFooter(fs, place, begin, length) : footer(content));
-    byte[] ending = footer.changed ? withLength(footer.bytes()) : new byte[0];
+    byte[] found = content == null ? readFooter(fs, place, begin, length) : footer(content);
+    DecodedFooter footer = new DecodedFooter(found);
+    // With a site's crypto factory, the library asks a KMS that the file names while it opens the file.
+    requireDecodable(Undecodable.inFooter(footer));
+    // Another footer may be there when the library reads it.
+    byte[] ending = footer.changed ? withLength(footer.bytes()) : content == null ? withLength(found) : new byte[0];
     BoundedCodecs codecs = new BoundedCodecs(new CodecFactory(conf, SMALL_BUFFER));
     ParquetReadOptions options = HadoopReadOptions.builder(conf).usePageChecksumVerification(true).withCodecFactory(codecs).build();
     SourceInput input = new SourceInput(fs, place, content, begin, length, ending);
@@ -63,14 +68,17 @@ class ParquetSource {
     boolean sound = false;
     try {
       ColumnChunks.requireInside(reader.getFooter(), length);
-      List<String> undecodable = Undecodable.find(conf, footer, reader.getFooter());
-      if (!undecodable.isEmpty()) throw new IOException("it has " + undecodable.get(0) + ", which cannot be copied");
+      requireDecodable(Undecodable.find(conf, footer, reader.getFooter()));
       sound = true;
     } finally {
       if (!sound) reader.close();
       ColumnNames.forgetMany();
     }
     return new ParquetSource(path, length, content, footer, codecs, input, reader);
+  }
+
+  private static void requireDecodable(Collection<String> undecodable) throws IOException {
+    for (String first : undecodable) throw new IOException("it has " + first + ", which cannot be copied");
   }
 
   void close() throws IOException {
