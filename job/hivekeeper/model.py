@@ -482,10 +482,6 @@ class UnitFooters:
     values: int = 0
 
     @property
-    def is_of_one_form(self) -> bool:
-        return len(self.groups) == 1 and not self.unreadable
-
-    @property
     def row_group_count(self) -> int:
         return sum(len(one.groups) for one in self.row_groups)
 

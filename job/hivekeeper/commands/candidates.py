@@ -286,8 +286,8 @@ class Reader:
         found = [self._limit(Candidate(unit, footers[unit.name], places.attributes[unit.name], why=whys[unit.name])) for unit in units]
         if rewrite.is_copied:
             return found
-        # Only where there is room for the values: Spark reads them.
-        single = {one.analysis.name: one.footers.groups[0] for one in found if one.unfit is None and one.footers.is_of_one_form}
+        # Only where there is room for the values, and nothing else against it: they are all read.
+        single = {one.analysis.name: one.footers.groups[0] for one in found if compaction.is_fit(one, rewrite)}
         hazards = rows.hazards(rewrite.format, single)
         return [replace(one, hazard=hazards.get(one.analysis.name)) for one in found]
 

@@ -14,7 +14,8 @@ from hivekeeper.reasons import Code, Reason
 
 # Snapshots of writers' directories and everything below them, by path. A missing path was not observed.
 Inside = Mapping[str, Snapshot]
-FOREIGN_LOGS = frozenset(["_spark_metadata", "_delta_log", ".hoodie", "metadata", "_hudi_metadata"])
+DELTA_LOG = "_delta_log"
+FOREIGN_LOGS = frozenset(["_spark_metadata", DELTA_LOG, ".hoodie", "metadata", "_hudi_metadata"])
 
 # Directories with files of Hive's transactional tables.
 ACID_DIRECTORIES = ("base_", "delta_", "delete_delta_")

@@ -70,7 +70,7 @@ class Homes:
 def counts_around(path: str, location: str, homes: Homes) -> bool:
     """Whether a table at this location may have files of a table of Spark, in whose `path` it lies. Where databases lie, too, that path is
     no table's directory, whoever is said to own it: only what looks like a partition there may be a part of one, as anybody's database may
-    have been made in a table's directory.
+    have been made in a table's directory. Of Delta that is not all (`observe`).
     """
     return "=" in location[len(path) :] or not homes.is_any_in(path)
 

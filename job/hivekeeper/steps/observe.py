@@ -231,18 +231,26 @@ def _look_for_touching(cluster: Cluster, table: Table, control: ControlPaths, mo
 
 
 def _find_paths_around(cluster: Cluster, table: Table) -> Iterator[str]:
-    """Tables of Spark in whose directory, by its path, this one lies. Only if that belongs to the table's owner, and has no databases: else
-    anybody could keep all tables from being worked on by the path of one, as an owner is what a table's maker says. One that is missing may
-    be away for a moment: else there is nothing inside it.
+    """Tables of Spark in whose directory, by its path, this one lies. Only if that belongs to the table's owner, and has no databases, or
+    has Delta's log of that owner: else anybody could keep all tables from being worked on by the path of one, as an owner is what a table's
+    maker says. One that is missing may be away for a moment: else there is nothing inside it.
     """
     owners = cluster.memory.of(_Met).owners
     for place, tables in cluster.metastore.paths_around(table.location).items():
-        if not own_place.counts_around(place, table.location, find_homes(cluster)):
-            continue
         found = None if place in owners else cluster.files.stat(place)
         if found:
             owners[place] = found.owner
+        if not own_place.counts_around(place, table.location, find_homes(cluster)) and not _has_log_of(cluster, place, owners.get(place)):
+            continue
         yield from (name for name, owner in tables if owner == owners.get(place, owner) and name != table.full_name)
+
+
+def _has_log_of(cluster: Cluster, place: str, owner: Optional[str]) -> bool:
+    """Whether a directory is one of Delta, whose files may lie in it in directories of any name (`delta.randomizeFilePrefixes`, and where
+    columns are mapped). Anybody may make such a log where anybody may make names, but not as another user.
+    """
+    log_directory = cluster.files.stat(names.join(place, listings.DELTA_LOG))
+    return log_directory is not None and log_directory.owner == owner
 
 
 def _lies_in_runs(cluster: Cluster, full_name: str, control: ControlPaths) -> bool:

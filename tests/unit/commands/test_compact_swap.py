@@ -309,6 +309,24 @@ def test_a_hazard_that_only_the_data_tell_refuses_the_unit(world):
     assert files_in(world, "dt=1") == 4
 
 
+def test_the_data_of_a_unit_that_is_refused_anyway_are_not_read_for_hazards(world):
+    """Each night as a whole; and nothing limits how many values its files claim."""
+    world.files.writer.delete(live_of(world, "dt=1"))
+    for name in ("x", "y", "z"):
+        world.add_file(f"{live_of(world, 'dt=1')}/{name}.parquet", [name], form=UNREADABLE_FORM)
+    world.files.namespace.advance(HOUR_MS)
+    asked, hazards = [], world.rows.hazards
+
+    def noted(format, groups):
+        asked.extend(groups)
+        return hazards(format, groups)
+
+    world.rows.hazards = noted
+    result = compact(world, replace(QUIET, sort_columns=("row",)))
+    assert outcomes(result) == {"dt=1": "refused", "dt=2": "swapped", "dt=3": "swapped"}
+    assert sorted(asked) == ["dt=2", "dt=3"]
+
+
 def test_files_of_several_forms_become_one_file_of_each_form(world):
     impala = replace(FORM, codec="gzip", writer="impala", identity="a footer of Impala")
     for name in ("x", "y"):

@@ -72,6 +72,27 @@ def test_so_is_it_where_somebody_has_made_a_database_in_its_directory(inside):
     assert problem is not None and problem.code is Code.SHARED_DIRECTORY
 
 
+@pytest.mark.parametrize("inside", [None, "", "/aB", "/any"])
+def test_so_is_a_directory_of_delta_that_does_not_look_like_a_partition(inside):
+    """With random prefixes, or where columns are mapped, its files lie in directories of two characters."""
+    world = a_world(OUTSIDE, "of Delta")
+    if inside is not None:
+        world.catalog.homes.update(mallory=f"{OUTSIDE}{inside}")
+    mine = world.catalog.tables["mallory.mine"]
+    world.catalog.drop_table("mallory.mine")
+    world.catalog.add_table(replace(mine, location=f"{OUTSIDE}/aB"), [])
+    for number in range(4):
+        world.add_file(f"{OUTSIDE}/aB/{number}.parquet", [f"b{number}"])
+    world.files.writer.make_directory(f"{OUTSIDE}/_delta_log")
+    own(world.files.namespace.find(f"{OUTSIDE}/_delta_log"), "alice", "alice", 0o755)
+    world.files.namespace.advance(30 * 86_400_000)
+    before = world.files.contents(OUTSIDE)
+    result = run(compact_swap, world, "20260101t020304z-0000", Settings(min_quiet_ms=0))
+    (problem,) = (table.problem for table in result.tables if table.table == "mallory.mine")
+    assert world.files.contents(OUTSIDE) == before
+    assert problem is not None and problem.code is Code.SHARED_DIRECTORY
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_files_that_its_readers_need_are_not_discarded(kind):
     """The names of buckets, or of Delta's log, are in no other file."""
@@ -96,9 +117,15 @@ def test_nobody_keeps_tables_from_being_compacted_by_a_path_to_what_is_not_their
 
 
 @pytest.mark.parametrize("top", ["hdfs://nn", "hdfs://nn/warehouse", "hdfs://nn/warehouse/sales.db"])
-def test_nor_by_the_path_of_a_table_that_is_said_to_be_its_owners(top):
-    """A table's owner is what its maker says (`tests/contract/test_metastore.py`), such as the superuser, to whom all of that belongs."""
+@pytest.mark.parametrize("has_log", [False, True])
+def test_nor_by_the_path_of_a_table_that_is_said_to_be_its_owners(top, has_log):
+    """A table's owner is what its maker says (`tests/contract/test_metastore.py`), such as the superuser, to whom all of that belongs.
+    Where anybody may make names, anybody makes one like that of Delta's log.
+    """
     world = a_world(OUTSIDE, "in buckets")
+    if has_log:
+        world.files.writer.make_directory(f"{top}/_delta_log")
+        own(world.files.namespace.find(f"{top}/_delta_log"), "eve", "eve", 0o755)
     world.catalog.drop_table("fin.orders")
     home = "hdfs://nn/warehouse/sales.db"
     world.catalog.homes.update(sales=home)
