@@ -54,6 +54,9 @@ public class Uncounted extends WithoutServer {
 
   public QuotaUsage getQuotaUsage(Path path) throws IOException {
     if (path.getName().equals("sales")) throw new IOException("this would count all tables");
+    if (path.getName().equals("routed")) {
+      throw new RemoteException(RemoteException.class.getName(), "java.lang.StackOverflowError");
+    }
     throw new RemoteException("java.lang.StackOverflowError", "java.lang.StackOverflowError");
   }
 
@@ -69,8 +72,9 @@ def make(gateway: Any, kind: str) -> Any:
     return core.factory.make(core.find(kind), configuration_with(gateway, "uncounted", "Uncounted", UNCOUNTED))
 
 
-def test_a_directory_that_cannot_be_counted_has_no_quota(gateway: Any) -> None:
-    assert json.loads(make(gateway, "Room").at(UNIT, json.dumps([UNIT])))["quotas"] == []
+@pytest.mark.parametrize("unit", [UNIT, f"{DATABASE}/routed"], ids=["told by HDFS", "told by a router"])
+def test_a_directory_that_cannot_be_counted_has_no_quota(gateway: Any, unit: str) -> None:
+    assert json.loads(make(gateway, "Room").at(unit, json.dumps([unit])))["quotas"] == []
 
 
 def test_nor_does_it_tie_a_unit_and_that_around_all_units_is_not_counted_for_it(gateway: Any) -> None:

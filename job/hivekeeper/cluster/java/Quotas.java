@@ -31,12 +31,17 @@ public class Quotas {
     }
   }
 
+  /** A router tells the class in its own message. */
+  private static boolean isTooDeep(IOException failed) {
+    if (!(failed instanceof RemoteException)) return false;
+    return TOO_DEEP.equals(((RemoteException) failed).getClassName()) || Messages.firstLine(failed).contains(TOO_DEEP);
+  }
+
   /**
    * Whether a directory has no quota of its own that this user may know: to count what is below takes the right to read all of it, and fails
    * where anybody has made a tree that is too deep.
    */
   public static boolean isUncounted(IOException failed) {
-    boolean isTooDeep = failed instanceof RemoteException && TOO_DEEP.equals(((RemoteException) failed).getClassName());
-    return isTooDeep || Denials.isDenial(failed);
+    return isTooDeep(failed) || Denials.isDenial(failed);
   }
 }
