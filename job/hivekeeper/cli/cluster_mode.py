@@ -12,7 +12,7 @@ from typing import Callable, List
 from hivekeeper.cli import command_line, output, parser
 from hivekeeper.codes import Exit
 from hivekeeper.errors import Unusable
-from hivekeeper.launch import driver_failure, driver_output, driver_words, output_files
+from hivekeeper.launch import driver_failure, driver_output, output_files
 from hivekeeper.report.text import clean_text
 
 
@@ -20,7 +20,7 @@ def run_in_driver(words: List[str], place: str, run: Callable[[List[str]], int])
     """Run and send everything the operator should see to `place`, where the launcher fetches it."""
     from hivekeeper.cluster.driver_output import send
 
-    near, asked_for = driver_output.bring_near(driver_words.unpack(words))
+    near, asked_for = driver_output.bring_near(words)
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         code = run(near)

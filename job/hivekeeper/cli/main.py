@@ -11,6 +11,7 @@ from typing import List, NoReturn, Optional, Sequence
 from hivekeeper.cli import cluster_mode, command_line, configuration, on_cluster, output
 from hivekeeper.config.sources import DRIVER_OUTPUT
 from hivekeeper.errors import HivekeeperError, Unusable
+from hivekeeper.launch import driver_words
 from hivekeeper.launch.packed_python import require_packed_python
 from hivekeeper.ports import FilesError, MetastoreUnavailable
 
@@ -19,7 +20,8 @@ log = logging.getLogger("hivekeeper")
 
 def main(words: Optional[Sequence[str]] = None) -> int:
     """Run a command line and return its exit code."""
-    words = list(sys.argv[1:] if words is None else words)
+    # Encoded also where somebody calls by hand what --print shows.
+    words = driver_words.unpack(list(sys.argv[1:] if words is None else words))
     signal.signal(signal.SIGTERM, _on_terminate)
     place = os.environ.get(DRIVER_OUTPUT)
     try:

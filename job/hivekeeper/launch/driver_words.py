@@ -31,10 +31,13 @@ def carry(words: Sequence[str]) -> Optional[str]:
 
 
 def unpack(words: List[str]) -> List[str]:
-    """The words as they were given to the launcher."""
-    if words[:1] != [CARRIED_WORDS]:
+    """The words as they were given to the launcher; any others as they are, also what cannot be decoded, for the parser to refuse."""
+    if words[:1] != [CARRIED_WORDS] or len(words) != 2:
         return words
-    return base64.b64decode(words[1]).decode("utf-8", "surrogateescape").split("\0")[:-1]
+    try:
+        return base64.b64decode(words[1], validate=True).decode("utf-8", "surrogateescape").split("\0")[:-1]
+    except ValueError:
+        return words
 
 
 def _mask(word: str, before: str) -> str:

@@ -53,12 +53,12 @@ class Trust:
         mode = f"mode {stat.S_IMODE(found.st_mode):04o}"
         if found.st_mode & stat.S_IWOTH:
             if not (stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX):
-                return Danger(f"everybody may write to {path} ({mode})", f"chmod o-w {path}")
+                return Danger(f"everybody may write to {path} ({mode})", f"chmod o-w {shlex.quote(path)}")
             if is_last_directory:
                 return Danger(f"everybody may put files into {path} ({mode})", "use a directory that only you can write to")
         elif found.st_mode & stat.S_IWGRP and (has_acl or not self.is_private(found.st_gid, found.st_uid)):
             whom = "users of its ACL" if has_acl else f"the group {_group_name(found.st_gid)}"
-            return Danger(f"{whom} may write to {path} ({mode})", f"chmod g-w {path}")
+            return Danger(f"{whom} may write to {path} ({mode})", f"chmod g-w {shlex.quote(path)}")
         return None
 
     def judge_exchange(self, path: str, found: os.stat_result, is_last_directory: bool, has_acl: bool) -> Optional[Danger]:

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
 
+from hivekeeper import quoting
 from hivekeeper.plan.doctor import FIX, MACHINE, OK, SKIP, WARN, Check, Level
 from hivekeeper.reasons import Reason
 
@@ -244,16 +245,20 @@ def judge_keytab(facts: Optional[KeytabFacts], principal: str) -> Check:
     if not facts.readable:
         return _fix("keytab", f"{path} cannot be read by {facts.user}", "correct its owner and permissions, or kerberos.keytab")
     if mode[7:10] != "---":
-        return _fix("keytab", f"{path} is open to every user of this machine ({mode})", f"chmod 600 {path}")
+        return _fix("keytab", f"{path} is open to every user of this machine ({mode})", f"chmod 600 {quoting.shell(path)}")
     if facts.listed is None:
         return _fix("keytab", f"klist is not on PATH, so the contents of {path} are unknown", CLIENT_REMEDY)
     if facts.error:
         return _fix("keytab", f"{path}: {facts.error}", "fetch it again from the KDC (ktutil, kadmin)")
     if not holds_principal(facts.listed, principal):
-        remedy = f"correct kerberos.principal; klist -kt {path} lists what it holds"
+        remedy = f"correct kerberos.principal; klist -kt {quoting.shell(path)} lists what it holds"
         return _fix("keytab", f"{path} holds no key of {principal}", remedy)
     if mode[4:7] != "---":
-        return _warn("keytab", f"{principal} in {path}, which its group may read ({mode})", f"chmod 600 {path} unless that is intended")
+        return _warn(
+            "keytab",
+            f"{principal} in {path}, which its group may read ({mode})",
+            f"chmod 600 {quoting.shell(path)} unless that is intended",
+        )
     return _ok("keytab", f"{principal} in {path}")
 
 

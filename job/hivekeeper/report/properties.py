@@ -15,6 +15,7 @@ from hivekeeper.reasons import Reason
 from hivekeeper.report.command_text import name_backup
 from hivekeeper.report.document import count_totals
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.report.text import clean_text
 from hivekeeper.runlog.outcomes import Kind
 
 # Oozie's oozie.action.max.output.data; a longer output fails the action.
@@ -118,12 +119,19 @@ def _render_lines(words: Mapping[str, object], what: str, advice: str) -> str:
     lines.append(_line("error", what.partition("\n")[0], min(LONGEST_TEXT, room)))
     left -= len(lines[-1]) + 1
     told = _line("next", advice, LIMIT)
-    is_fit = len(told) < left and advice.translate(IN_XML) == advice
+    is_fit = len(told) < left and _clean(advice) == advice
     return "\n".join([*lines, told if is_fit else _line("next", UNTOLD, LIMIT)])
 
 
 def _line(name: str, value: str, longest: int) -> str:
-    return f"hivekeeper.{name}={_escape_value(value.translate(IN_XML), longest)}"
+    return f"hivekeeper.{name}={_escape_value(_clean(value), longest)}"
+
+
+def _clean(value: str) -> str:
+    """The value without signs of XML, and without characters that no XML can have: one would end the action that it is put into, such as
+    the mail that tells of it.
+    """
+    return clean_text(value).translate(IN_XML)
 
 
 def _escape_value(value: str, longest: int) -> str:
@@ -151,6 +159,5 @@ def _escape_char(char: str, first: bool) -> str:
         return "\\ "
     if " " <= char <= "~":
         return char
-    # A lone surrogate stands for an undecodable byte in a file name; Java keeps it unchanged too.
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

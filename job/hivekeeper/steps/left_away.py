@@ -11,24 +11,36 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Collection, Iterable, Optional, Sequence
 
-from hivekeeper import quoting
+from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation
 from hivekeeper.model import Table
-from hivekeeper.names import ControlPaths
+from hivekeeper.names import ControlPaths, RunPaths, UnitNumber
 from hivekeeper.ports import Cluster, NoPermission, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import identity, ownership, run_directory
-from hivekeeper.steps.observe import ask_where_allowed
+from hivekeeper.steps.observe import ask_where_allowed, find_existing
 
 log = logging.getLogger(__name__)
 
 
 def has_taken_away(cluster: Cluster, control: ControlPaths, directories: Sequence[str]) -> bool:
-    """Whether these runs, which are unfinished, have taken units out of live: readers may miss one of them."""
-    aside = [control.run(directory).state("retired") for directory in directories]
-    return any(seen.entries for seen in cluster.files.look(aside, 1 + len(aside)).values())
+    """Whether these runs, which are unfinished, have rows out of live that readers may miss: of units, or of what came to their places."""
+    runs = [control.run(directory) for directory in directories]
+    aside = [paths.state(state) for paths in runs for state in ("retired", "recreated")]
+    if any(seen.entries for seen in cluster.files.look(aside, 1 + len(aside)).values()):
+        return True
+    return any(find_existing(cluster.files, _find_returning(cluster, paths)) for paths in runs)
+
+
+def _find_returning(cluster: Cluster, paths: RunPaths) -> Sequence[str]:
+    """Where the copies wait that are to go back to live after a joined file left it, whose rows they have. They are gone once all are back,
+    and so is what a join without rows would have brought.
+    """
+    taken = paths.state("taken")
+    found = [names.TAKEN.fullmatch(entry.name) for entry in cluster.files.look([taken])[taken].entries]
+    return [paths.unit("ready", UnitNumber(int(one["number"]))) for one in found if one and one["part"] == "file"]
 
 
 def refuse_at_former_places(cluster: Cluster, table: Table, places: Iterable[str], trusted: Collection[str]) -> None:

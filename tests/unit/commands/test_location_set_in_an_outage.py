@@ -9,14 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from hivekeeper import quoting
+from hivekeeper import names, quoting
 from hivekeeper.codes import Exit
 from hivekeeper.commands import backup, cleanup, compact_swap, recover, rollback, verify
 from hivekeeper.model import Selection
+from hivekeeper.names import UnitNumber
 from hivekeeper.reasons import Code
+from support import joined_desk
 from support.builders import a_partition, a_table
 from support.contexts import a_context
 from support.desk import Desk, desk_by
+from support.fakes.rows import DataFile
 from support.world import World
 
 MIB, DAY_MS = 2**20, 86_400_000
@@ -78,6 +81,38 @@ def test_the_table_ends_with_7_until_the_location_is_set_back(command):
     assert not hidden(desk)
     set_location(desk)
     assert run(desk, command).tables[0].problem is None
+
+
+def killed_while_a_joined_file_gives_back():
+    """Its rows are in no file of live, as a source was replaced just before files were joined."""
+    desk = joined_desk.a_desk()
+    joined_desk.kill_in_put_back(desk, ["rename_exact", "copy-", "/dt=1/part"], desk.compact)
+    return desk
+
+
+def killed_after_a_put_back():
+    """What came to the place of live in the gap is not in it."""
+    desk = killed()
+    run, writer = desk.control.run(desk.runs[0]), desk.world.files.writer
+    writer.rename_into(names.join(run.state("retired"), "u00001"), desk.live("dt=1"))
+    writer.make_directory(run.recreated(UnitNumber(1), 0))
+    writer.add(names.join(run.recreated(UnitNumber(1), 0), "late.parquet"), DataFile(("late",)), 1000)
+    return desk
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("kill", [killed_while_a_joined_file_gives_back, killed_after_a_put_back])
+def test_rows_that_are_away_in_another_way_are_told_too(kill, command):
+    desk = kill()
+    assert hidden(desk)
+    former = desk.live()
+    set_location(desk)
+    before = desk.world.picture()
+    assert code_of(run(desk, command)) == UNSETTLED
+    assert desk.world.picture() == before
+    set_location(desk, former)
+    # What others have brought may stay aside, and is told.
+    assert (desk.recover().code is Exit.DONE) == (not hidden(desk))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

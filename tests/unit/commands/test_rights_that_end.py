@@ -12,6 +12,7 @@ from hivekeeper.commands import rollback as rollback_command
 from hivekeeper.model import Selection
 from hivekeeper.ports import NoPermission
 from hivekeeper.reasons import Code
+from support import joined_desk
 from support.builders import a_table
 from support.desk import Desk
 from support.fakes.rows import DataFile
@@ -120,3 +121,13 @@ def test_a_table_on_which_work_was_done_that_could_not_be_recorded_is_not_passed
     code, problems = run_on_database(desk, command)
     assert met and problems == [Code.NO_PERMISSION]
     assert code is Exit.PARTIAL
+
+
+def test_rows_that_a_joined_file_is_to_give_back_are_in_no_refused_table():
+    """Recovery may not list the directory that it left. What waits for that is no unit that has left live."""
+    desk = joined_desk.a_desk()
+    desk.world.add_table(a_table(["dt"], name="other", create_time=6), {"dt=1": [1000] * 3})
+    joined_desk.kill_in_put_back(desk, ["rename_exact", "copy-", "/dt=1/part"], desk.compact)
+    assert joined_desk.rows(desk) == ["large"]
+    desk.world.files.namespace.unreadable.add(desk.live("dt=1"))
+    assert run_on_database(desk, "compact") == (Exit.INVESTIGATE, [Code.UNSETTLED])

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivekeeper.cli import cluster_mode
-from hivekeeper.config.sources import MASK
+from hivekeeper.cli import main
+from hivekeeper.codes import Exit
+from hivekeeper.config.sources import DRIVER_OUTPUT, MASK
 from hivekeeper.launch import driver_words
 
 # As from the command line: bytes that are no text are surrogates.
@@ -69,12 +70,23 @@ def test_a_secret_in_a_value_is_not_among_them():
     assert "hunter2" not in base64.b64decode(driver_words.carry(["analyze", "--set", assignment])).decode()
 
 
-def test_the_driver_runs_what_was_typed(monkeypatch, tmp_path):
+@pytest.mark.parametrize("place", ["hdfs:///out.json", ""])
+def test_the_driver_runs_what_was_typed_also_where_somebody_calls_by_hand_what_print_shows(place, monkeypatch, tmp_path):
     from hivekeeper.cluster import driver_output
 
     sent, ran = [], []
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(DRIVER_OUTPUT, place)
     monkeypatch.setattr(driver_output, "send", lambda place, _: sent.append(place))
+    monkeypatch.setattr(main, "run", lambda near: ran.append(near) or 0)
     words = ["analyze", "--table", "sales.e`x`", "--where", "a <> '}}'"]
-    assert cluster_mode.run_in_driver(to_driver(words), "hdfs:///out.json", lambda near: ran.append(near) or 0) == 0
-    assert (ran, sent) == ([words], ["hdfs:///out.json"])
+    assert main.main(to_driver(words)) == 0
+    assert (ran, sent) == ([words], [place] if place else [])
+
+
+@pytest.mark.parametrize("encoded", [[], ["YQ"], ["analyze"], ["YQ==", "--json"]])
+def test_what_cannot_be_decoded_is_wrong_usage(encoded, capsys):
+    words = [driver_words.CARRIED_WORDS, *encoded]
+    assert driver_words.unpack(words) == words
+    assert main.main(words) == Exit.USAGE
+    assert driver_words.CARRIED_WORDS in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import replace
 from typing import Dict, Optional, Tuple
 
@@ -191,6 +192,16 @@ def test_a_refusal_has_its_code_and_says_what_to_do(place):
         require_trusted(str(place), {})
     assert refused.value.reason.code is Code.UNTRUSTED_FILE
     assert (str(place) in refused.value.reason.what, refused.value.reason.next) == (True, f"chmod o-w {place}")
+
+
+@pytest.mark.parametrize("mode", [0o602, 0o620])
+def test_the_command_of_a_refusal_has_the_path_as_one_word(mode, tmp_path):
+    place = tmp_path / "it's a place"
+    place.touch()
+    place.chmod(mode)
+    danger = Trust(frozenset([ME]), lambda *_: False).judge(str(place), place.stat(), False, False)
+    assert danger is not None
+    assert shlex.split(danger.remedy)[2:] == [str(place)]
 
 
 def test_users_who_install_can_be_trusted_by_name():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -160,6 +161,12 @@ def test_a_cluster_needs_a_metastore(hive_sites, master, configured, level, what
 )
 def test_a_keytab_is_there_private_and_holds_the_principal(facts, level, what):
     assert_check(edge_node.judge_keytab(facts, "etl@EXAMPLE.COM"), level, what)
+
+
+@pytest.mark.parametrize("wrong", [{"mode": "-rw-r--r--"}, {"mode": "-rw-r-----"}, {"listed": ""}])
+def test_a_command_about_a_keytab_has_its_path_as_one_word(wrong):
+    check = edge_node.judge_keytab(replace(KEYTAB, path="/a b/it's", **wrong), "etl@EXAMPLE.COM")
+    assert "/a b/it's" in shlex.split(check.next)
 
 
 def test_a_principal_may_leave_out_its_realm():
