@@ -22,9 +22,14 @@ run_on_cluster() {
   fi
   # The ticket may have expired.
   [[ -z $OWN_TICKET ]] || (get_ticket "$PRINCIPAL" "$KEYTAB") || true
-  # With its id, and at the beginning of a line: elsewhere it may be a name that YARN quotes from the driver's log. For a proxy user it is a cause.
-  [[ -z $application ]] || grep -qE "^(Exception in thread \"main\"|Caused by:) [[:alnum:].]*: Failed to submit $application " "$LOG" || fetch_driver_output || fetch_container_log "$application"
+  [[ -z $application ]] || was_refused "$application" || fetch_driver_output || fetch_container_log "$application"
   receive_driver_output "$@"
+}
+
+# Whether YARN did not accept it. With its id, and at the beginning of a line: elsewhere it may be a name that YARN quotes from the driver's
+# log. For a proxy user it is a cause. # APPLICATION
+was_refused() {
+  grep -qE "^(Exception in thread \"main\"|Caused by:) [[:alnum:].]*: Failed to submit $1 " "$LOG"
 }
 
 # Like finish_log_file, when no log file is configured.

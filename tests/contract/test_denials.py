@@ -24,7 +24,6 @@ REFUSING = """package hivekeeper.tested;
 import java.io.IOException;
 import org.apache.hadoop.fs.ContentSummary;
 import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.FsStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.QuotaUsage;
 import org.apache.hadoop.fs.RemoteIterator;
@@ -32,26 +31,8 @@ import org.apache.hadoop.fs.permission.FsAction;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.ipc.RemoteException;
 import org.apache.hadoop.security.AccessControlException;
-import org.apache.hadoop.security.UserGroupInformation;
 
 public class Refusing extends WithoutServer {
-  public FileStatus getFileStatus(Path path) throws IOException {
-    String user = UserGroupInformation.getCurrentUser().getShortUserName();
-    return new FileStatus(0, true, 1, 1, 1, 1, new FsPermission((short) 0755), user, "etl", path);
-  }
-
-  public FsStatus getStatus(Path path) {
-    return new FsStatus(9, 0, 9);
-  }
-
-  public short getDefaultReplication(Path path) {
-    return 3;
-  }
-
-  public long getDefaultBlockSize(Path path) {
-    return 1;
-  }
-
   public QuotaUsage getQuotaUsage(Path path) throws IOException {
     throw refused();
   }

@@ -23,33 +23,12 @@ UNCOUNTED = """package hivekeeper.tested;
 
 import java.io.IOException;
 import org.apache.hadoop.fs.ContentSummary;
-import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.FsStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.QuotaUsage;
 import org.apache.hadoop.fs.permission.FsAction;
-import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.ipc.RemoteException;
-import org.apache.hadoop.security.UserGroupInformation;
 
 public class Uncounted extends WithoutServer {
-  public FileStatus getFileStatus(Path path) throws IOException {
-    String user = UserGroupInformation.getCurrentUser().getShortUserName();
-    return new FileStatus(0, true, 1, 1, 1, 1, new FsPermission((short) 0755), user, "etl", path);
-  }
-
-  public FsStatus getStatus(Path path) {
-    return new FsStatus(9, 0, 9);
-  }
-
-  public short getDefaultReplication(Path path) {
-    return 3;
-  }
-
-  public long getDefaultBlockSize(Path path) {
-    return 1;
-  }
-
   public void access(Path path, FsAction mode) {}
 
   public QuotaUsage getQuotaUsage(Path path) throws IOException {

@@ -14,10 +14,15 @@ PACKAGE = "hivekeeper.tested"
 # HDFS without a server: for file systems that answer all that is asked of them themselves.
 _WITHOUT_SERVER = """package hivekeeper.tested;
 
+import java.io.IOException;
 import java.net.URI;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FsStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
+import org.apache.hadoop.security.UserGroupInformation;
 
 public class WithoutServer extends DistributedFileSystem {
   private URI uri;
@@ -41,6 +46,24 @@ public class WithoutServer extends DistributedFileSystem {
 
   public Path getWorkingDirectory() {
     return new Path(new Path(uri), "/");
+  }
+
+  /** Everything is a directory of this user. */
+  public FileStatus getFileStatus(Path path) throws IOException {
+    String user = UserGroupInformation.getCurrentUser().getShortUserName();
+    return new FileStatus(0, true, 1, 1, 1, 1, new FsPermission((short) 0755), user, "etl", path);
+  }
+
+  public FsStatus getStatus(Path path) throws IOException {
+    return new FsStatus(9, 0, 9);
+  }
+
+  public short getDefaultReplication(Path path) {
+    return 3;
+  }
+
+  public long getDefaultBlockSize(Path path) {
+    return 1;
   }
 
   public void close() {}

@@ -6,7 +6,7 @@ Invariant at every instant: the leaving files are complete, in live or where the
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Callable, ContextManager, Iterable, Iterator, Optional, Protocol, Sequence, Tuple
 
@@ -192,14 +192,11 @@ def carry_out(exchange: Exchange) -> UnitResult:
             return leave_aside(exchange, other.why)
     except FilesError as error:
         # It is unknown whether the change happened; the location of the files shows it.
-        if not begun:
+        with _telling_if_denied(exchange) if begun else nullcontext():
             return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
-        try:
-            with _telling_if_denied(exchange):
-                return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
-        finally:
-            # Where it ended without live.
-            end_gap(exchange.run, exchange.unit)
+    finally:
+        # Where it ended without live; else this was done before.
+        end_gap(exchange.run, exchange.unit)
 
 
 def why_exactly(exchange: Exchange, why: Optional[Reason]) -> Optional[Reason]:

@@ -149,12 +149,12 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
         if backup_tables.drop_table(run, plan.backup_table):
             run.files.delete_tree(run.paths.top)
         return None, ()
-    is_certain = may_be_own and is_owned_alike
-    if not is_certain and plan.operation in EXCHANGES and left_behind.may_miss_rows(run.files, [run.paths], [plan]):
+    is_own = may_be_own and (is_owned_alike or plan.table.full_name == run.table.full_name)
+    if not (may_be_own and is_owned_alike) and plan.operation in EXCHANGES and left_behind.may_miss_rows(run.files, [run.paths], [plan]):
         identity.refuse_renamed(run.cluster, run.table, run.control, plan)
         if may_be_own:
             raise _of_other_owner(run, plan)
-    if not may_be_own or not (is_owned_alike or plan.table.full_name == run.table.full_name):
+    if not is_own:
         return replace(run, table=plan.table), _settle_of_former(run, plan)
     refuse_foreign_places(run, plan)
     settle = _find_settler(run, plan)
@@ -189,9 +189,10 @@ def settle_orphaned(grounds: Grounds, run: Run, plan: RunPlan) -> Found:
 
 
 def _of_other_owner(run: Run, plan: RunPlan) -> NeedsInvestigation:
+    was, now = (table.owner or "nobody" for table in (plan.table, run.table))
     return NeedsInvestigation(
-        f"{run.table.full_name}: its run {plan.run} was interrupted while it belonged to {plan.table.owner}, and it belongs to "
-        f"{run.table.owner} now: it may be another table that was created in the same second, and has got its name or place since",
+        f"{run.table.full_name}: its run {plan.run} was interrupted while it belonged to {was}, and it belongs to {now} now: it may be "
+        "another table that was created in the same second, and has got its name or place since",
         code=Code.OTHER_TABLE,
         state=f"nothing was touched; rows that readers miss may be in {run.paths.top} alone",
         next="if it is the same table, give it back to its former owner for a moment (ALTER TABLE … SET OWNER), then: "

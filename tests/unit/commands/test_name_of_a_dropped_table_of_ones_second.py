@@ -58,14 +58,20 @@ def old_files(desk):
     return sorted(path for path in desk.world.files.contents(desk.control.top) if "/retired/" in path)
 
 
-@WAYS
-def test_they_are_not_opened_with_the_rights_of_the_other_table(leave):
+def with_closed_backups():
+    """One of them could be read by all before the table was closed."""
     world = a_world()
     desk = Desk(world, backup_table=False)
     desk.compact()
     close(world, desk.live())
     desk.append("", "a", "b", "c")
     desk.compact()
+    return world, desk
+
+
+@WAYS
+def test_they_are_not_opened_with_the_rights_of_the_other_table(leave):
+    world, desk = with_closed_backups()
     backups = old_files(desk)
     assert not any(may_be_reached_by_all(world, path) for path in backups)
     take(world, leave)
@@ -76,12 +82,7 @@ def test_they_are_not_opened_with_the_rights_of_the_other_table(leave):
 @WAYS
 def test_nor_are_they_where_no_plan_can_be_read(leave):
     """Somebody renames the control directory away and back while they are asked for; or their blocks are lost."""
-    world = a_world()
-    desk = Desk(world, backup_table=False)
-    desk.compact()
-    close(world, desk.live())
-    desk.append("", "a", "b", "c")
-    desk.compact()
+    world, desk = with_closed_backups()
     backups = old_files(desk)
     take(world, leave)
     stat = world.files.stat
@@ -93,12 +94,7 @@ def test_nor_are_they_where_no_plan_can_be_read(leave):
 @WAYS
 def test_nor_are_they_by_a_later_run_where_the_first_could_not_close_them(leave):
     """They belong to a user by whom the runs were made before."""
-    world = a_world()
-    desk = Desk(world, backup_table=False)
-    desk.compact()
-    close(world, desk.live())
-    desk.append("", "a", "b", "c")
-    desk.compact()
+    world, desk = with_closed_backups()
     backups, directories = old_files(desk), {f"{desk.control.runs}/{run}" for run in desk.run_directories()}
     take(world, leave)
     guard = world.files.guard

@@ -36,6 +36,29 @@ def rules(table):
     return Settings(min_age_ms=365 * DAY_MS if table.startswith("sales.") else 0)
 
 
+def managed():
+    """A managed table without partitions, whose records lie beside its place."""
+    world = World()
+    world.catalog.homes["sales"] = HOME
+    world.add_table(a_table((), kind="MANAGED_TABLE", create_time=5, location=f"{HOME}/events"), {"": [1000] * 3})
+    return Desk(world, backup_table=False)
+
+
+def killed_and_renamed():
+    """It, killed in its gap and renamed in the outage, and what it was."""
+    old = managed()
+    old.kill_before(["rename_exact", f"/ready/u00001 {HOME}/events"], old.compact)
+    known = old.world.table("sales.events")
+    list(Hive(old.world).rename_table("sales.events", "sales.renamed"))
+    wait(old, 1)
+    return old, known
+
+
+def compact_all(world):
+    result = compact_swap(a_context(world.cluster, Selection(databases=("sales",)), "20260901t020304z-0000"))
+    return {one.table: one.problem and one.problem.code for one in result.tables}
+
+
 @pytest.mark.parametrize("is_renamed", [False, True], ids=["dropped", "renamed"])
 @pytest.mark.parametrize("of_second", [0, 1], ids=["of its second", "of the next second"])
 def test_a_nightly_cleanup_keeps_what_the_table_has_left(old, is_renamed, of_second):
@@ -59,10 +82,8 @@ def test_a_nightly_cleanup_keeps_what_the_table_has_left(old, is_renamed, of_sec
 @pytest.mark.parametrize("of_second", [0, 1], ids=["of its second", "of the next second"])
 def test_a_nightly_cleanup_keeps_what_a_rename_has_left_behind(of_second):
     """`ALTER TABLE events RENAME TO renamed`, of a managed table without partitions: its records stay beside its former place."""
-    world = World()
-    world.catalog.homes["sales"] = HOME
-    world.add_table(a_table((), kind="MANAGED_TABLE", create_time=5, location=f"{HOME}/events"), {"": [1000] * 3})
-    old = Desk(world, backup_table=False)
+    old = managed()
+    world = old.world
     old.compact()
     wait(old, 30)
     known, before = world.table("sales.events"), old_files(old)
@@ -83,39 +104,25 @@ def test_a_nightly_cleanup_keeps_what_a_rename_has_left_behind(of_second):
 @pytest.mark.parametrize("name", ["mine", "z_mine"], ids=["before it", "after it"])
 def test_the_rows_of_a_renamed_table_do_not_go_to_another_one_of_its_second_at_its_former_place(name):
     """Its run was killed in the gap, and it was renamed in the outage: it is there, without rows, until its records are brought."""
-    world = World()
-    world.catalog.homes["sales"] = HOME
-    world.add_table(a_table((), kind="MANAGED_TABLE", create_time=5, location=f"{HOME}/events"), {"": [1000] * 3})
-    old = Desk(world, backup_table=False)
-    old.kill_before(["rename_exact", f"/ready/u00001 {HOME}/events"], old.compact)
-    known = world.table("sales.events")
-    list(Hive(world).rename_table("sales.events", "sales.renamed"))
-    wait(old, 1)
+    old, known = killed_and_renamed()
+    world = old.world
     world.catalog.add_table(replace(known, name=name, owner="mallory"), [])
     wait(old, 1)
-    result = compact_swap(a_context(world.cluster, Selection(databases=("sales",)), "20260901t020304z-0000"))
-    told = {one.table: one.problem and one.problem.code for one in result.tables}
+    told = compact_all(world)
     assert not world.rows_of(f"sales.{name}"), told
 
 
 @pytest.mark.parametrize("makes_directory", [False, True], ids=["without a directory", "with a new one"])
 def test_nor_do_they_when_that_one_gets_its_former_name(makes_directory):
     """`ALTER TABLE mine RENAME TO events`: no location is set, and the directory, if there is one, was made after the kill."""
-    world = World()
-    world.catalog.homes["sales"] = HOME
-    world.add_table(a_table((), kind="MANAGED_TABLE", create_time=5, location=f"{HOME}/events"), {"": [1000] * 3})
-    old = Desk(world, backup_table=False)
-    old.kill_before(["rename_exact", f"/ready/u00001 {HOME}/events"], old.compact)
-    known = world.table("sales.events")
-    list(Hive(world).rename_table("sales.events", "sales.renamed"))
-    wait(old, 1)
+    old, known = killed_and_renamed()
+    world = old.world
     world.catalog.add_table(replace(known, name="mine", owner="mallory", location=f"{HOME}/mine"), [])
     if makes_directory:
         world.add_file(f"{HOME}/mine/part-0.parquet", ["mine"])
     list(Hive(world).rename_table("sales.mine", "sales.events"))
     wait(old, 1)
-    result = compact_swap(a_context(world.cluster, Selection(databases=("sales",)), "20260901t020304z-0000"))
-    told = {one.table: one.problem and one.problem.code for one in result.tables}
+    told = compact_all(world)
     assert set(world.rows_of("sales.events")) <= {"mine"}, told
 
 
