@@ -31,6 +31,7 @@ from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, 
 from hivekeeper.steps import attributes, backup_tables, finish, identity, ownership, run_directory, swap, table_lock
 from hivekeeper.steps.fitness import FitnessOfTable
 from hivekeeper.steps.left_away import refuse_at_former_places
+from hivekeeper.steps.namenode_time import ask_before_run
 from hivekeeper.steps.observe import Wanted, observe_table
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.stage import Staged, Stager
@@ -118,6 +119,9 @@ def _compact_held(context: Context, observed: ObservedTable, history: History, s
     """Plan and act, holding the lock, after recovery."""
     cluster = context.cluster
     observed = settled.judge_by_log(observed, history, cluster.clock.now_ms())
+    if settings.min_quiet_ms and analysis.choose(observed.units):
+        # The NameNode has dated the files. This machine's clock may be hours ahead: then a writer may be at work in each of them.
+        observed = analysis.wait_until_all_quiet(observed, ask_before_run(cluster.files, observed.control))
     if analysis.choose(observed.units):
         # Spark starts while footers are read.
         cluster.rows.warm_up()

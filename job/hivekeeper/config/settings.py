@@ -71,7 +71,7 @@ class Settings:
         "min_quiet",
         DURATION,
         "15m",
-        "Leave a unit for a later run if its last write is more recent than this.",
+        "Leave a unit for a later run if its last write is more recent than this, by this machine's clock or by the NameNode's.",
         per_table=True,
         flag=Flag("--min-quiet", "TIME", SIZING),
     )

@@ -171,6 +171,12 @@ def wait_until_quiet(judged: UnitAnalysis, settings: Settings, now_ms: int) -> U
     return UnitAnalysis(judged.unit, judged.snapshot, judged.sizes, judged.sizes.files, Status.RECENT, wait)
 
 
+def wait_until_all_quiet(observed: ObservedTable, now_ms: int) -> ObservedTable:
+    """The table with those units left for a later run that were written to a short time ago by this clock, too."""
+    units = (replace(wait_until_quiet(unit, observed.settings, now_ms), counted=unit.counted) for unit in observed.units)
+    return replace(observed, units=tuple(units))
+
+
 def refuse_contents(snapshot: Snapshot, files: Iterable[FileInfo], settings: Settings) -> Optional[Reason]:
     """Why what lies in a unit's directory makes it unfit. `files` are its data files, or those with telling names."""
     reason = listings.refuse_directory(snapshot) if snapshot.exists else None
