@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
-from hivekeeper import quoting
+from hivekeeper import names, quoting
 from hivekeeper.codes import Exit
 from hivekeeper.commands import per_table, run_keys
 from hivekeeper.commands.context import Context
@@ -24,7 +24,7 @@ from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
-from hivekeeper.plan import late_files, retention
+from hivekeeper.plan import eligibility, late_files, listings, retention
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
 from hivekeeper.plan.retention import SettingsFor, Verdict, Window
@@ -119,7 +119,8 @@ def judge(
         # The new one has just been created: also with a census, nothing of the former one goes.
         return found.table, retention.keep_former(history, verdicts, _why_former(found.table, history)), grounds
     refuse_where_it_was(cluster, table, found.lives.values(), settings)
-    return table, keep_beyond(table, history, retention.keep_shown(history, verdicts, control, found.all)), grounds
+    verdicts = retention.keep_inside(history, retention.keep_shown(history, verdicts, control, found.all), found.why_uncut)
+    return table, keep_beyond(table, history, verdicts), grounds
 
 
 def keep_beyond(table: Table, history: History, verdicts: Sequence[Verdict]) -> Tuple[Verdict, ...]:
@@ -195,13 +196,24 @@ def _ask_grounds(
     now = read_again(cluster, table)
     if table_id(now) != table_id(table):
         return CreatedAgain(now)
+    why_uncut = eligibility.refuse_engine(now) or _find_log(cluster, table)
     if census is None or not former:
-        return Directories(lives)
+        return Directories(lives, why_uncut=why_uncut)
     why = census.why_perhaps_there(former)
     if why:
         raise Refused(f"{table.full_name}: {why}", code=Code.RECORDS_NEEDED, state="nothing more was discarded", next=BY_HAND)
     # Who had that table may have pointed something at its old files, for its rows.
-    return Directories(lives, census.inside(control.top, {table.full_name, *known}, table.database))
+    return Directories(lives, census.inside(control.top, {table.full_name, *known}, table.database), why_uncut)
+
+
+def _find_log(cluster: Cluster, table: Table) -> Optional[Reason]:
+    """Why another engine may have noted how long the table's files are, though its definition does not say so: as of a path, such as
+    CONVERT TO DELTA makes one.
+    """
+    places = {name: names.join(table.location, name) for name in sorted(listings.FOREIGN_LOGS)}
+    seen = cluster.files.look(list(places.values()), 0)
+    found = next((name for name, place in places.items() if seen[place].exists), "")
+    return listings.refuse_log(found) if found else None
 
 
 def _why_keep_former(

@@ -97,9 +97,9 @@ def refuse_table(table: Table) -> Optional[Reason]:
         return Reason(Code.SKIP_PROPERTY, "its property hivekeeper.skip is true", "unset the property to have it compacted")
     if parameters.get("transactional", "").lower() == "true":
         return Reason(Code.TRANSACTIONAL, "it is transactional (ACID)", "let Hive compact it: ALTER TABLE … COMPACT")
-    other_engine = _other_engine(parameters)
-    if other_engine:
-        return Reason(Code.OTHER_ENGINE, f"it belongs to {other_engine}", f"use the maintenance of {other_engine} itself")
+    reason = refuse_engine(table)
+    if reason:
+        return reason
     if table.buckets > 0 or table.bucket_columns or "spark.sql.sources.schema.numbuckets" in parameters:
         return _refuse_layout("bucketed", "it", leave_out)
     if table.skewed_columns:
@@ -112,6 +112,12 @@ def refuse_table(table: Table) -> Optional[Reason]:
     if skipping:
         return Reason(Code.SKIPPED_ROWS, f"Hive leaves out rows of each of its files ({skipping})", "unset the property, or leave it out")
     return None
+
+
+def refuse_engine(table: Table) -> Optional[Reason]:
+    """Why another engine has noted, for itself, which files are the table's and how long each is."""
+    engine = _other_engine({key.lower(): value for key, value in table.parameters.items()})
+    return Reason(Code.OTHER_ENGINE, f"it belongs to {engine}", f"use the maintenance of {engine} itself") if engine else None
 
 
 def _refuse_layout(layout: str, what: str, next: str) -> Reason:

@@ -57,7 +57,7 @@ def _refuse_subdirectory(entry: FileInfo) -> Reason:
     if names.is_writer_mark(entry.name):
         return writer_at_work(entry.name)
     if entry.name in FOREIGN_LOGS:
-        return _refuse_log(entry)
+        return refuse_log(entry.name)
     if entry.name.startswith(ACID_DIRECTORIES):
         return Reason(Code.ACID_DIRECTORY, f"it has an ACID directory ({entry.name})", "let Hive compact it")
     return Reason(
@@ -72,11 +72,11 @@ def refuse_logs_above(entries: Iterable[FileInfo]) -> Optional[Reason]:
     sinks (FileStreamSink.hasMetadata), Delta and Hudi have theirs above the partitions.
     """
     found = next((entry for entry in entries if entry.is_dir and entry.name in FOREIGN_LOGS), None)
-    return _refuse_log(found) if found else None
+    return refuse_log(found.name) if found else None
 
 
-def _refuse_log(log: FileInfo) -> Reason:
-    return Reason(Code.OTHER_ENGINE, f"it has a commit log of another engine ({log.name})", "use that engine's own maintenance")
+def refuse_log(name: str) -> Reason:
+    return Reason(Code.OTHER_ENGINE, f"it has a commit log of another engine ({name})", "use that engine's own maintenance")
 
 
 def refuse_unseen(reason: Optional[Reason], snapshot: Snapshot) -> Optional[Reason]:

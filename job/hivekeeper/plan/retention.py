@@ -453,6 +453,18 @@ def keep_shown(history: History, verdicts: Sequence[Verdict], control: ControlPa
     return tuple(_keep_also(verdict, why_stay) for verdict in verdicts)
 
 
+def keep_inside(history: History, verdicts: Sequence[Verdict], why: Optional[Reason]) -> Tuple[Verdict, ...]:
+    """The same verdicts, but old files inside files of live stay, and what a rollback to them needs. `why`: these may not be cut."""
+    holders = find_holders(history) if why else {}
+    uncut = {effect.key for verdict in verdicts for effect in verdict.going if effect.inside and effect.key not in holders}
+    if not why or not uncut:
+        return tuple(verdicts)
+    why_stay: Dict[UnitKey, Optional[Reason]] = {effect.key: stays for verdict in verdicts for effect, stays in verdict.staying}
+    why_stay.update({effect.key: why if effect.key in uncut else None for verdict in verdicts for effect in verdict.going})
+    _keep_what_others_need(history, why_stay)
+    return tuple(_keep_also(verdict, why_stay) for verdict in verdicts)
+
+
 BEYOND = Reason(Code.BEYOND_ONE_CLEANUP, "no more fits into the plan of one cleanup: the next one takes it", "run cleanup again")
 
 

@@ -174,7 +174,9 @@ class _Discarder:
         backup = _place_of(unit)
         why = self.grounds.why_kept(backup)
         if unit.inside:
-            why = why or self._why_needed(unit) or _why_held(self.run, unit, unit.inside, self.holders.get(unit.inside.file))
+            holder = self.holders.get(unit.inside.file)
+            why = why or (None if holder else self.grounds.why_uncut)
+            why = why or self._why_needed(unit) or _why_held(self.run, unit, unit.inside, holder)
         result = UnitResult(unit, Outcome.KEPT, why=why) if why else self._discard_one(unit)
         if unit.backup and result.outcome is Outcome.KEPT:
             self.kept.setdefault(self.stretches[unit.backup.key], unit.backup.run)

@@ -26,10 +26,14 @@ _CREATED_AGAIN = Reason(Code.TABLE_CREATED_AGAIN, "it was dropped and created ag
 
 @dataclass(frozen=True)
 class Directories:
-    """Where the metastore has things: the units of the table, by name, none of one that is gone; and what others have among its backups."""
+    """Where the metastore has things: the units of the table, by name, none of one that is gone; and what others have among its backups.
+
+    `why_uncut`: why no file of the table may get another length.
+    """
 
     lives: Mapping[str, str]
     others: Sequence[NamedPlace] = ()
+    why_uncut: Optional[Reason] = None
 
     @property
     def all(self) -> Iterable[NamedPlace]:
@@ -113,6 +117,11 @@ class Grounds:
         except MetastoreUnavailable as error:
             return Reason(error.code, f"whether it may go cannot be asked: {error}")
         return why_shown(self._shown[place]) if place in self._shown else None
+
+    @property
+    def why_uncut(self) -> Optional[Reason]:
+        """Why no file of live may be cut, by the last answer."""
+        return self._answer.why_uncut if isinstance(self._answer, Directories) else None
 
     def is_at(self, unit: Unit, live: str) -> bool:
         """Whether a unit of the table has this directory, by the last answer."""
