@@ -221,6 +221,27 @@ def test_a_reader_that_has_gone_changes_neither_the_exit_code_nor_the_log(words,
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("stderr", [subprocess.PIPE, "full"])
+@pytest.mark.parametrize(("code", "ends"), [(7, 7), (5, 5), (0, 1)])
+def test_an_answer_that_finds_its_disk_full_takes_no_exit_code_away(tmp_path, code, ends, stderr):
+    """A scheduler's wrapper repeats 1, and the next run may not tell again what the first one ended with 7 for."""
+    from hivekeeper.launch import driver_output
+
+    asked, place, log = str(tmp_path / "report"), tmp_path / "answer", tmp_path / "log"
+    log.write_text("Submitted application application_1_2\n")
+    place.write_text(driver_output.write(driver_output.DriverOutput(code, "rows are missed\n", "", {asked: "{}\n"})))
+    words = ["receive-driver-output", str(place), str(log), "/dev/null", "0", "--", "recover", "--database", "d", "--report-file", asked]
+    with open("/dev/full", "w") as full:
+        environ = {**os.environ, "PYTHONPATH": str(JOB)}
+        command = [sys.executable, "-m", "hivekeeper.cli.main", *words]
+        done = subprocess.run(command, check=False, stdout=full, stderr=full if stderr == "full" else stderr, text=True, env=environ)
+    assert done.returncode == ends
+    assert Path(asked).read_text() == "{}\n"
+    if stderr != "full":
+        assert "the answer cannot be printed: No space left on device" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
 class Terminal(io.StringIO):
     """A stdin connected to a terminal."""
 
