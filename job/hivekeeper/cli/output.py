@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("hivekeeper")
 
 
+def load_reports() -> None:
+    """Load now what tells a result: the archive's unpacked files may be swept from /tmp while a command is at work."""
+    from hivekeeper.report import document, properties, screen  # noqa: F401
+
+
 def print_result(parsed: argparse.Namespace, result: CommandResult) -> None:
     """Print the result as text, as a JSON document or as properties."""
     from hivekeeper.report import document, properties, screen

@@ -242,6 +242,39 @@ def test_an_answer_that_finds_its_disk_full_takes_no_exit_code_away(tmp_path, co
         assert "Traceback" not in done.stderr
 
 
+SWEPT = """
+import sys
+from hivekeeper.cli import main, on_cluster
+from hivekeeper.report.results import CommandResult, TableOutcome
+from hivekeeper.reasons import Code, Reason
+
+class Swept:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("hivekeeper"):
+            raise ModuleNotFoundError(name)
+
+def work(parsed, config, signals):
+    from hivekeeper.cli import dispatch
+    from hivekeeper.report import document, properties
+    sys.meta_path.insert(0, Swept())
+    lost = TableOutcome("sales.events", problem=Reason(Code.FOREIGN_RECORD, "rows are missed", "look", "consistent"))
+    return CommandResult("recover", "20260101t020304z-1f0c", 0, 1.0, True, tables=(lost,))
+
+on_cluster.run_connected = work
+sys.exit(main.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["--json"], ["--properties-out", "-"]])
+def test_a_run_tells_its_result_although_its_unpacked_files_were_swept_meanwhile(words):
+    """systemd removes from /tmp what was not read for ten days. Python reads no source again that it has compiled: all of them go at once."""
+    environ = {**os.environ, "PYTHONPATH": str(JOB)}
+    command = [sys.executable, "-c", SWEPT, "recover", "--table", "sales.events", *words]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environ)
+    assert done.returncode == 7, done.stderr
+    assert "rows are missed" in done.stdout
+
+
 class Terminal(io.StringIO):
     """A stdin connected to a terminal."""
 
