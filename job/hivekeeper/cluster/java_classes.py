@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -46,7 +46,7 @@ class MergedSource(NamedTuple):
         return re.sub(r"Line (\d+)", name, message)
 
 
-@lru_cache(maxsize=None)
+@cache
 def read_sources(folder: str) -> Tuple[JavaSource, ...]:
     """The sources of `cluster/java/FOLDER`, ordered by name."""
     top = files(__package__).joinpath("java")

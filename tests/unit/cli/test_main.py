@@ -267,7 +267,7 @@ sys.exit(main.main(sys.argv[1:]))
 
 @pytest.mark.parametrize("words", [[], ["--json"], ["--properties-out", "-"]])
 def test_a_run_tells_its_result_although_its_unpacked_files_were_swept_meanwhile(words):
-    """systemd removes from /tmp what was not read for ten days. Python reads no source again that it has compiled: all of them go at once."""
+    """systemd removes from /tmp what was not read for ten days, and Python reads no source again that it has compiled."""
     environ = {**os.environ, "PYTHONPATH": str(JOB)}
     command = [sys.executable, "-c", SWEPT, "recover", "--table", "sales.events", *words]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environ)
