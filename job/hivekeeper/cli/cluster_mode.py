@@ -11,7 +11,7 @@ from typing import Callable, List
 
 from hivekeeper.cli import command_line, output, parser
 from hivekeeper.codes import Exit
-from hivekeeper.errors import Unusable
+from hivekeeper.errors import HivekeeperError, Unusable
 from hivekeeper.launch import driver_failure, driver_output, output_files
 from hivekeeper.report.text import clean_text
 
@@ -24,8 +24,6 @@ def run_in_driver(words: List[str], place: str, run: Callable[[List[str]], int])
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         code = run(near)
-    # So that the container's log holds the answer too.
-    output.print_answer(text.getvalue(), end="")
     files = {asked: Path(beside).read_text("utf-8") for asked, beside in asked_for.items() if os.path.exists(beside)}
     kept = Path(driver_output.LOG)
     its_log = driver_output.cut_log(kept.read_text("utf-8", "replace")) if kept.exists() else ""
@@ -34,6 +32,9 @@ def run_in_driver(words: List[str], place: str, run: Callable[[List[str]], int])
     except Unusable as error:
         # The work is already done, and the exit code still reaches the launcher through spark-submit's output.
         output.show_error(error, [])
+    # So that the container's log holds the answer too.
+    with contextlib.suppress(HivekeeperError):
+        output.print_answer(text.getvalue(), end="", code=code)
     return code
 
 
@@ -46,14 +47,16 @@ def receive_driver_output(words: List[str]) -> int:
     if not place.exists():
         return show_fate(driver_failure.judge(_read_if_there(submit_log), status), _read_if_there(container_log), asked)
     received = driver_output.read(place.read_text("utf-8"))
-    sys.stderr.write(received.log)
-    output.print_answer(received.text, end="")
+    with contextlib.suppress(OSError):
+        sys.stderr.write(received.log)
     for path in driver_output.bring_near(asked)[1]:
         # Write only files requested on this command line, whatever the document says.
         if path in received.files:
             output_files.write_local(path, received.files[path].removesuffix("\n"))
+    output.print_answer(received.text, end="", code=received.code)
     if received.code and application:
-        print(f"hivekeeper: all of the driver's log: {driver_failure.log_command(application)}", file=sys.stderr)
+        with contextlib.suppress(OSError):
+            print(f"hivekeeper: all of the driver's log: {driver_failure.log_command(application)}", file=sys.stderr)
     return received.code
 
 

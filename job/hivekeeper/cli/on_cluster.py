@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 def run_on_cluster(parsed: argparse.Namespace, config: Config) -> int:
     """Run the command and return its exit code."""
+    output.load_reports()
     if parsed.command == "doctor":
         return run_doctor(parsed, config)
     from hivekeeper.cluster.signals import Signals

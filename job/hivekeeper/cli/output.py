@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Iterator, List, Optional, TextIO
 
 from hivekeeper.cli import command_line, parser
@@ -25,26 +25,47 @@ if TYPE_CHECKING:
 log = logging.getLogger("hivekeeper")
 
 
+def load_reports() -> None:
+    """Load now what tells a result: the archive's unpacked files may be swept from /tmp while a command is at work."""
+    from hivekeeper.report import document, properties, screen  # noqa: F401
+
+
 def print_result(parsed: argparse.Namespace, result: CommandResult) -> None:
     """Print the result as text, as a JSON document or as properties."""
     from hivekeeper.report import document, properties, screen
 
     if parsed.json:
-        print_answer(document.to_json(document.build(result)))
+        answer = document.to_json(document.build(result))
     elif parsed.properties_out == "-":
-        print_answer(properties.render(result))
+        answer = properties.render(result)
     else:
-        print_answer(screen.render(result, partitions=getattr(parsed, "partitions", False), width=_width()))
+        answer = screen.render(result, partitions=getattr(parsed, "partitions", False), width=_width())
+    print_answer(answer, code=result.exit_code)
 
 
-def print_answer(answer: str, end: str = "\n") -> None:
-    """In an encoding that lacks characters of a name, these become escapes: the work is done, and its answer must not be lost."""
+def print_answer(answer: str, end: str = "\n", code: int = 0) -> None:
+    """In an encoding that lacks characters of a name, these become escapes: the work is done, and its answer must not be lost.
+
+    If it is lost, as where a disk is full, the command fails, unless it has ended with a `code` of its own: what that asks for, no later
+    command may ask for again.
+    """
     try:
         answer.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
         answer = text.escape_for_json(answer, sys.stdout.encoding)
-    with despite_closed_stdout():
-        print(answer, end=end, flush=True)
+    try:
+        with despite_closed_stdout():
+            print(answer, end=end, flush=True)
+    except OSError as error:
+        _leave_stdout()
+        lost = HivekeeperError(
+            f"the answer cannot be printed: {error.strerror}",
+            state="what the command did is done",
+            next="make room, then see it with hivekeeper history",
+        )
+        if not code:
+            raise lost from None
+        print_problem(lost.reason)
 
 
 @contextmanager
@@ -53,8 +74,12 @@ def despite_closed_stdout() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        # Python flushes stdout again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
+
+
+def _leave_stdout() -> None:
+    """Python flushes it again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show_error(error: HivekeeperError, words: List[str]) -> int:
@@ -66,7 +91,7 @@ def show_reason(reason: Reason, exit: Exit, words: List[str]) -> int:
     from hivekeeper.report import document
 
     if "--json" in words:
-        print_answer(document.to_json(document.build_error(reason, int(exit))))
+        print_answer(document.to_json(document.build_error(reason, int(exit))), code=int(exit))
     _write_properties_of_error(reason, exit, words)
     print_problem(reason)
     return int(exit)
@@ -75,7 +100,8 @@ def show_reason(reason: Reason, exit: Exit, words: List[str]) -> int:
 def print_problem(reason: Reason) -> None:
     from hivekeeper.report import screen
 
-    print(screen.render_problem(reason), file=find_stderr())
+    with suppress(OSError):
+        print(screen.render_problem(reason), file=find_stderr())
 
 
 def _write_properties_of_error(reason: Reason, exit: Exit, words: List[str]) -> None:
@@ -87,7 +113,7 @@ def _write_properties_of_error(reason: Reason, exit: Exit, words: List[str]) -> 
         return
     text = properties.render_error(reason, command_line.find_operators_words(words)[0], exit)
     if path == "-" and "--json" not in words:
-        print_answer(text)
+        print_answer(text, code=int(exit))
     elif _is_own(path):
         output_files.write_local(path, text)
 

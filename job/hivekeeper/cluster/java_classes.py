@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -46,12 +46,20 @@ class MergedSource(NamedTuple):
         return re.sub(r"Line (\d+)", name, message)
 
 
+@cache
 def read_sources(folder: str) -> Tuple[JavaSource, ...]:
     """The sources of `cluster/java/FOLDER`, ordered by name."""
     top = files(__package__).joinpath("java")
     place = top.joinpath(folder) if folder else top
     found = sorted((one for one in place.iterdir() if one.name.endswith(".java")), key=lambda one: one.name)
     return tuple(JavaSource(one.name, one.read_text("utf-8")) for one in found)
+
+
+def keep_sources() -> None:
+    """Read those of all folders now: the archive's unpacked files may be swept from /tmp while a command is at work."""
+    top = files(__package__).joinpath("java")
+    for folder in (CORE, *(one.name for one in top.iterdir() if one.is_dir())):
+        read_sources(folder)
 
 
 def merge(package: str, sources: Sequence[JavaSource]) -> MergedSource:
@@ -133,6 +141,7 @@ def compiled(java_gateway: Any, folder: str = CORE) -> JavaPackage:
     key = (java_gateway._gateway_client, folder)
     if key not in _COMPILED:
         jvm = java_gateway.jvm
+        keep_sources()
         parent = compiled(java_gateway).loader if folder else jvm.java.lang.Thread.currentThread().getContextClassLoader()
         _COMPILED[key] = JavaPackage(jvm, f"{PACKAGE}.{folder}" if folder else PACKAGE, read_sources(folder), parent)
     return _COMPILED[key]

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from hivekeeper.config import sources
-from hivekeeper.config.definitions import settings_of
+from hivekeeper.config.definitions import Setting, settings_of
 from hivekeeper.config.settings import CatalogueSettings, KerberosSettings, RunSettings, Settings, SparkSettings, list_settings
 from hivekeeper.config.sources import CARRIED, TABLES, Entry, KeyPath, Source, wrong
 
@@ -40,12 +40,14 @@ class Config(RunSettings, Settings):
         """The settings of one table, `database.table`.
 
         Within a layer a pattern beats the general value, and the last matching pattern wins; a later layer
-        beats an earlier one, so that a flag always wins.
+        beats an earlier one, so that a flag always wins. Hive 4 allows signs of patterns in names, so each also stands for itself.
         """
+        asked = full_name.lower()
         attributes = {definition.key: attribute for attribute, definition in settings_of(Settings).items()}
         chosen = {attribute: getattr(self, attribute) for attribute in attributes.values()}
         for entry in sorted(self.entries, key=lambda entry: (entry.layer, len(entry.path))):
-            special = entry.path[0] == TABLES and fnmatchcase(full_name.lower(), entry.path[1].lower())
+            pattern = entry.path[1].lower() if entry.path[0] == TABLES else None
+            special = pattern is not None and (asked == pattern or fnmatchcase(asked, pattern))
             if special or entry.key in attributes:
                 chosen[attributes[entry.path[-1]]] = entry.value
         return Settings(**chosen)
@@ -92,6 +94,10 @@ def carry(config: Config) -> str:
 
 def _unpack(text: str) -> List[Entry]:
     given = json.loads(base64.b64decode(text))
+    for path, _, origin, _ in given:
+        # The launcher may be newer than an archive on the cluster. A rule that keeps old files must not be left out without a word.
+        if not isinstance(sources.find(tuple(path), origin), Setting):
+            raise wrong(f"{origin}: {'.'.join(path)} takes keys below it, not a value")
     return [Entry(tuple(path), tuple(value) if isinstance(value, list) else value, origin, layer) for path, value, origin, layer in given]
 
 

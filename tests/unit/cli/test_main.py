@@ -221,6 +221,60 @@ def test_a_reader_that_has_gone_changes_neither_the_exit_code_nor_the_log(words,
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("stderr", [subprocess.PIPE, "full"])
+@pytest.mark.parametrize(("code", "ends"), [(7, 7), (5, 5), (0, 1)])
+def test_an_answer_that_finds_its_disk_full_takes_no_exit_code_away(tmp_path, code, ends, stderr):
+    """A scheduler's wrapper repeats 1, and the next run may not tell again what the first one ended with 7 for."""
+    from hivekeeper.launch import driver_output
+
+    asked, place, log = str(tmp_path / "report"), tmp_path / "answer", tmp_path / "log"
+    log.write_text("Submitted application application_1_2\n")
+    place.write_text(driver_output.write(driver_output.DriverOutput(code, "rows are missed\n", "", {asked: "{}\n"})))
+    words = ["receive-driver-output", str(place), str(log), "/dev/null", "0", "--", "recover", "--database", "d", "--report-file", asked]
+    with open("/dev/full", "w") as full:
+        environ = {**os.environ, "PYTHONPATH": str(JOB)}
+        command = [sys.executable, "-m", "hivekeeper.cli.main", *words]
+        done = subprocess.run(command, check=False, stdout=full, stderr=full if stderr == "full" else stderr, text=True, env=environ)
+    assert done.returncode == ends
+    assert Path(asked).read_text() == "{}\n"
+    if stderr != "full":
+        assert "the answer cannot be printed: No space left on device" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+SWEPT = """
+import sys
+from hivekeeper.cli import main, on_cluster
+from hivekeeper.report.results import CommandResult, TableOutcome
+from hivekeeper.reasons import Code, Reason
+
+class Swept:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("hivekeeper"):
+            raise ModuleNotFoundError(name)
+
+def work(parsed, config, signals):
+    from hivekeeper.cli import dispatch
+    from hivekeeper.report import document, properties
+    sys.meta_path.insert(0, Swept())
+    lost = TableOutcome("sales.events", problem=Reason(Code.FOREIGN_RECORD, "rows are missed", "look", "consistent"))
+    return CommandResult("recover", "20260101t020304z-1f0c", 0, 1.0, True, tables=(lost,))
+
+on_cluster.run_connected = work
+sys.exit(main.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["--json"], ["--properties-out", "-"]])
+def test_a_run_tells_its_result_although_its_unpacked_files_were_swept_meanwhile(words):
+    """systemd removes from /tmp what was not read for ten days, and Python reads no source again that it has compiled."""
+    environ = {**os.environ, "PYTHONPATH": str(JOB)}
+    command = [sys.executable, "-c", SWEPT, "recover", "--table", "sales.events", *words]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environ)
+    assert done.returncode == 7, done.stderr
+    assert "rows are missed" in done.stdout
+
+
 class Terminal(io.StringIO):
     """A stdin connected to a terminal."""
 

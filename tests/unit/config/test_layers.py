@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from pathlib import Path
 from typing import Any, Mapping, Sequence
@@ -171,6 +173,13 @@ def test_what_the_launcher_carries_to_the_cluster_is_the_whole_configuration():
     assert load([], environ, {"block_size": "64m"}) == config
 
 
+@pytest.mark.parametrize("path", [["keep_for_ever"], ["tables", "sales.*", "keep_for_ever"], ["catalogue", "keep_for_ever"], ["catalogue"]])
+def test_a_setting_that_an_older_archive_on_the_cluster_does_not_know_is_refused_there(path):
+    """An upgrade may forget the one on HDFS: a rule that keeps old files must not be left out without a word."""
+    carried = base64.b64encode(json.dumps([[path, True, "site.yaml line 3", 1]]).encode()).decode()
+    assert path[-1] in refusal(env={CARRIED: carried})
+
+
 def test_the_sites_log4j2_file_comes_first(tmp_path):
     assert files.find_log4j2({"HIVEKEEPER_CONF_DIR": str(tmp_path)}) == DEFAULTS.with_name("log4j2.properties")
     (tmp_path / "log4j2.properties").write_text("")
@@ -199,6 +208,14 @@ def test_a_table_gets_the_settings_of_its_patterns_the_last_one_winning():
 
 def test_a_pattern_is_matched_whole():
     assert merged("tables: {sales.events: {owner: try}}").for_table("sales.events_archive").owner == "require"
+
+
+def test_a_pattern_is_also_the_table_of_exactly_that_name():
+    """Hive 4 allows signs of patterns in names: else its backups went by the general rules."""
+    config = merged("tables: {'sales.Odd[1]': {keep_for: 400d}}")
+    assert config.for_table("sales.odd[1]").keep_for_ms == 400 * 86_400_000
+    assert config.for_table("sales.odd1").keep_for_ms == 400 * 86_400_000
+    assert config.for_table("sales.odd[2]").keep_for_ms is None
 
 
 def test_a_flag_beats_a_pattern_of_a_file():
