@@ -331,7 +331,8 @@ class Files(Protocol):
         """Attributes of existing directories in bulk (file attributes from their first data file).
 
         `ids`: those that a listing showed. This and file_rights ask the directory with that id, wherever it is by now, while the lock of
-        its table is held, with the same exceptions. Of any other, the rights are at least those of one directory then.
+        its table is held, with the same exceptions. Of any other, the rights are at least those of one directory then. One that is
+        not at its path while it is asked may be left out.
         """
 
     def file_rights(self, directories: Mapping[str, int], most: int) -> Mapping[str, FilesByRights]:

@@ -281,6 +281,19 @@ def test_rights_are_those_of_the_directory_that_was_listed_while_a_lock_is_held_
     assert ask() == (False, 0o755, acls[other], [acls[other]])
 
 
+def test_a_directory_that_was_renamed_while_rights_are_read_is_no_error(files_world):
+    """Its policies are asked for by its path."""
+    files_world.skip_on("local", "paths only")
+    files, top, listed = files_world.files, files_world.path("top"), files_world.path("top", "listed")
+    files_world.writer.add(f"{listed}/f", "x")
+    ids = {listed: look(files_world, listed).file_id}
+    lock = files.hold(f"{top}/_lock", "us")
+    files_world.writer.rename_into(listed, files_world.path("aside"))
+    known = files.attributes([listed], ids)
+    lock.release()
+    assert {one.directory_id for one in known.values()} <= {ids[listed]}
+
+
 def test_rights_are_given_to_the_directory_that_is_meant_and_to_no_other_at_its_path(files_world):
     meant, other, aside = (files_world.path(name) for name in ("meant", "other", "aside"))
     for place in (meant, other):

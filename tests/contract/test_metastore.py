@@ -351,6 +351,28 @@ def test_an_unpartitioned_table_that_lies_elsewhere_keeps_its_sizes(world):
     assert world.metastore.tables(world.database, ["plain"])["plain"] == table
 
 
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_a_table_that_gets_the_name_while_sizes_are_recorded_keeps_its_creation_time_alone(real, partitioned):
+    """So a run that asks for the table afterwards knows that another one has the name. Cost: a known limit (docs/SECURITY.md)."""
+    table = real.add_table("events", partitioned)
+    # The metastore's times are in seconds.
+    time.sleep(1.1)
+    built = real.add_table("built_anew", partitioned)
+    for one in (table, built) if partitioned else ():
+        add_partitions(real, one, ["a"])
+
+    def exchange() -> None:
+        real.rename_table(table, "events_old")
+        real.rename_table(built, "events")
+
+    real.let_act(exchange, "alter_partitions" if partitioned else "alter_table_with_environmentContext")
+    real.metastore.update_sizes(table, {"dt=a" if partitioned else "": (2, 1000)})
+    found = find(real, f"{real.database}.events")
+    assert found.create_time == built.create_time != table.create_time
+    places = [one.location for one in real.metastore.partitions(found)] if partitioned else [found.location]
+    assert all(place.startswith(table.location) for place in places)
+
+
 def test_column_statistics_of_partitions_and_tables_survive_new_sizes(real):
     api = real.hive.metastore.api
     numbers = api.ColumnStatisticsData.longStats(api.LongColumnStatsData(0, 5))
@@ -409,6 +431,20 @@ def test_a_partition_that_exists_is_not_put_back_over_it(world):
     before = world.metastore.partitions(table)
     assert not world.metastore.add_partition(table, partition_of(table, "a", {"mine": "other"}))
     assert world.metastore.partitions(table) == before
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_directory_that_was_there_stays_if_a_partition_cannot_be_put_back(real, is_there):
+    """The metastore deletes, by its path and with all in it, only what it has made for the request: a run puts back only what is there."""
+    table = real.add_table("events")
+    record = partition_of(table, "a", {"k" * 1000: "longer than the metastore can store"})
+    if is_there:
+        real.add_file(f"{record.location}/f")
+    with pytest.raises(MetastoreUnavailable):
+        real.metastore.add_partition(table, record)
+    assert real.metastore.partitions(table) == ()
+    assert real.exists(f"{record.location}/f") is is_there
+    assert real.exists(record.location) is is_there
 
 
 # ---- Hive's lock

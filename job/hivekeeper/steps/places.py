@@ -372,14 +372,19 @@ def _restore(run: Run, units: Sequence[UnitResult], found: Places) -> Tuple[Set[
         seen = look_at(run.files.look, list(dict.fromkeys(unit.planned.live for unit in dropped)), most)
     back = [unit.planned for unit in dropped if manifests.holds(_expected(unit), seen[unit.planned.live].entries)]
     failed: Dict[UnitNumber, Reason] = {}
+    restored: Set[UnitNumber] = set()
     for planned in back:
+        # A loader may have removed it since, while others were put back: the metastore would make it again, before the loader's own comes.
+        if not find_existing(run.files, [planned.live]):
+            continue
         try:
             if run.cluster.metastore.add_partition(run.table, planned.partition):
                 log.warning("unit=%s step=restore-partition done reason='discovery had dropped it'", planned.log_field)
+            restored.add(planned.number)
         except MetastoreUnavailable as error:
             log.warning("unit=%s step=restore-partition failed reason=%r", planned.log_field, str(error))
             failed[planned.number] = Reason(Code.MOVED, f"discovery had dropped it, and it could not be put back: {error}")
-    return {planned.number for planned in back if planned.number not in failed}, failed
+    return restored, failed
 
 
 def _expected(unit: UnitResult) -> Expected:

@@ -54,7 +54,14 @@ public class Attributes {
         FileEntry own = place.real == null ? null : FileEntry.at(place);
         // The parent of a path that is an id is not the directory's.
         Path named = place.isHdfs() && place.real.toUri().getPath().startsWith(Place.BY_ID) ? new Path((String) directory) : place.real;
-        return own == null ? null : readOne(byId ? place.byId(own.fileId) : place, own, named, known);
+        if (own == null) return null;
+        try {
+          return readOne(byId ? place.byId(own.fileId) : place, own, named, known);
+        } catch (FileNotFoundException gone) {
+          // Removed, or renamed, while it was asked for: its policies are those of its path. Or only a file in it is gone.
+          if (FileEntry.at(place) != null && FileEntry.at(place.beside(named)) != null) throw gone;
+          return null;
+        }
       }
     }));
   }
