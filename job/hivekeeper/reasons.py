@@ -333,6 +333,12 @@ class Code(Coded):
         "find out who made it (what this user itself has deleted goes with the next checkpoint of the trash), and have an administrator "
         "move it away; then run cleanup again, or set `discard: delete`",
     )
+    TRASH_FULL = (
+        Topic.BACKUPS,
+        None,
+        "a quota on the home of this user, or around it, has no room for more in the trash, to which the old files of all tables go",
+        "free that space (`hdfs dfs -expunge` as this user), raise the quota, or set `discard: delete`; then run cleanup again",
+    )
     NOT_TO_TRASH = (
         Topic.BACKUPS,
         None,
@@ -369,7 +375,8 @@ class Code(Coded):
     OTHER_COLUMNS = (
         Topic.VERIFY,
         None,
-        "Spark's row metadata in a file of the backup or of live names other columns than the file has, so `--level rows` does not read it",
+        "in a file of the backup or of live Spark's row metadata names other columns than the file has, or a column of ORC has a "
+        "back-quote in its name, at which ORC's Java library cuts it, so `--level rows` does not read it",
         "compare with `--level digest`",
     )
     NOTHING_LEFT_TO_COMPARE = Topic.VERIFY, None, "the backup is discarded, or went with its file, and all files were replaced", "nothing"

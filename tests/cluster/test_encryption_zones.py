@@ -147,6 +147,22 @@ def test_a_user_without_the_key_of_a_zone_is_refused_before_anything_is_written(
     assert zones.names_in(f"{zone}/events") == set(DAYS)
 
 
+def test_the_key_of_a_zone_is_asked_for_although_a_file_in_it_cannot_be_opened(zones, layout, gateway):
+    """Around tables without partitions, somebody may have a file in the database's directory that fails whoever opens it, as one does whose
+    writer and its DataNode died. Here it is one that this user may not read.
+    """
+    closed, opened = zones.make("closed", CLOSED_KEY), zones.make("opened")
+    run_admin(layout, ["dfs", "-touchz", f"{closed}/broken"])
+    zones.add_rows(opened)
+    for zone in (closed, opened):
+        for name in zones.names_in(zone):
+            zones.dfs.setOwner(zones.path(f"{zone}/{name}"), "hdfs", "data")
+        run_admin(layout, ["dfs", "-chmod", "000", f"{zone}/*"])
+    ties = HadoopFiles(gateway).ties([closed, opened])
+    assert "not authorized" in ties[closed].locked
+    assert ties[opened].locked == ""
+
+
 def test_a_table_that_is_a_zone_is_refused_before_anything_is_written_beside_it(zones):
     zone = zones.make("whole")
     zones.add_rows(zone)

@@ -520,6 +520,20 @@ def frames(body: bytes) -> Mapping[str, bytes]:
     return found
 
 
+def test_what_zstandard_takes_besides_one_frame_of_today_becomes_no_other_values(copier, tmp_path):
+    """In a page of Parquet, other readers may refuse an old format, several frames, or more than the page says. Hive and Spark read these
+    by the library that a copy is made with: the copy has what they have found, in one frame.
+    """
+    whole = decoder_bombs.NUMBERS
+    kinds = {**frames(whole), "halves": frames(whole[:6])["sound frame with its size"] + frames(whole[6:])["sound frame with its size"]}
+    contents = {name: decoder_bombs.pages_with("zstd", body)["version 1"] for name, body in kinds.items()}
+    sources = write_each(tmp_path, {name: lambda content=content: content for name, content in contents.items()})
+    found = dict(zip(kinds, copier.digest([listed(source) for source in sources])))
+    sound = found["sound frame with its size"].digest
+    assert sound.rows == 3
+    assert {name for name, answer in found.items() if not answer.failed and answer.digest != sound} == set()
+
+
 class Blocks(NamedTuple):
     """Blocks before those of three numbers, and why they are not decompressed; the library's buffer has so many bytes."""
 

@@ -19,7 +19,7 @@ from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.codes import Exit
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.config.settings import Settings
-from hivekeeper.model import Selection
+from hivekeeper.model import Differences, Selection
 from hivekeeper.plan.fidelity import unfaithful
 from hivekeeper.ports import RowsError
 from support.contexts import a_context
@@ -39,10 +39,10 @@ def secret(spark):
     conf.unset(KEY)
 
 
-def write_file(path, column, metadata):
+def write_file(path, column, metadata, numbers=(1, 2)):
     """A file of one column, whose footer says this of it."""
     said = {"type": "struct", "fields": [{"name": column, "type": "long", "nullable": True, "metadata": metadata}]}
-    data = pa.table({column: pa.array([1, 2], pa.int64())})
+    data = pa.table({column: pa.array(numbers, pa.int64())})
     path.parent.mkdir(parents=True, exist_ok=True)
     with pq.ParquetWriter(str(path), data.schema, store_schema=False) as writer:
         writer.write_table(data)
@@ -101,6 +101,27 @@ def test_a_user_defined_type_that_variables_put_together_is_refused(spark, gatew
     (field,) = json.loads(conf.get("schema"))["fields"]
     assert field["type"] == {"type": "udt", "class": "java.util.Timer", "pyClass": "p", "sqlType": "integer"}
     assert unfaithful(form_of(rows, "parquet", file.parent), "parquet", "3.5.9", "UTC") is not None
+
+
+def test_row_metadata_of_many_megabytes_does_not_come_to_python(gateway, tmp_path):
+    """As objects of Python, such as a list of a million numbers, it takes ten times as much of the driver's memory and more."""
+    rows, file = SparkRows(gateway), tmp_path / "u" / "a.parquet"
+    write_file(file, "id", {"x": [0] * (1 << 23)})
+    (group,) = rows.footers("parquet", {"u": listed(file.parent)})["u"].groups
+    with pytest.raises(RowsError, match="characters; more than 16777216 are not read as rows"):
+        rows.differences("parquet", [group], [group], 10)
+
+
+def test_of_files_without_rows_nothing_is_read_whatever_their_footers_say(gateway, tmp_path):
+    rows, place = SparkRows(gateway), tmp_path / "u"
+    write_arrow(place / "a.parquet", {"id": pa.array([1, 2], pa.int64())})
+    write_file(place / "b.parquet", "id", {"comment": "${env.HOME}"}, numbers=())
+    groups = rows.footers("parquet", {"u": listed(place)})["u"].groups
+    assert sorted(group.row_count for group in groups) == [0, 2]
+    assert rows.differences("parquet", groups, groups, 10) == Differences(0, 0)
+    empty = [group for group in groups if not group.row_count]
+    assert rows.differences("parquet", empty, empty, 10) == Differences(0, 0)
+    assert rows.hazards("parquet", {"u": empty[0]}) == {}
 
 
 def write_orc(path, column):

@@ -27,6 +27,13 @@ def test_row_metadata_of_which_spark_must_make_no_rows(mark):
     assert refuse_copy(form, "parquet", "snappy", "3.5.9") is None
 
 
+def test_no_rows_of_columns_of_which_orc_gives_another_name():
+    form = Form("struct<a:bigint>", codec="snappy", writer="orc-cpp", keys=("orc.column.name#back-quote#",))
+    assert "back-quote" in refuse_as_rows(form).what
+    assert unfaithful(form, "orc", "3.5.9", "UTC") == refuse_as_rows(form).what
+    assert refuse_copy(form, "orc", "snappy", "3.5.9") is None
+
+
 def said(*fields):
     return StructType.fromJson(
         {"type": "struct", "fields": [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in fields]}

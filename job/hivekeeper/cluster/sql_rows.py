@@ -101,7 +101,7 @@ class SqlRows:
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         """`ports.Rows.differences`."""
-        forms = [group.form for group in (*one, *other) if group.rows]
+        forms = [group.form for group in (*one, *other) if group.row_count]
         if not forms:
             return Differences(0, 0)
         # One session can read all forms: their settings differ only for writing.
@@ -114,7 +114,7 @@ class SqlRows:
     def _side(self, session: SparkSession, format: str, groups: Sequence[FooterGroup], sources: Sources) -> Side:
         frames = []
         for group in groups:
-            if group.rows:
+            if group.row_count:
                 files = group.counted_files
                 schema = self._schema(session, format, group.form, files[0])
                 frames.append(self._load(session, format, list(map(sources.place, files)), schema, group.row_count))
@@ -348,11 +348,11 @@ def _column(name: str) -> Any:
 
 
 def _by_form(sets: Sequence[Sequence[FooterGroup]]) -> Dict[Form, List[Tuple[int, FooterGroup]]]:
-    """The groups with files, each with the index of its set, by form: each form is a job."""
+    """The groups with rows, each with the index of its set, by form: each form is a job."""
     found: Dict[Form, List[Tuple[int, FooterGroup]]] = {}
     for at, groups in enumerate(sets):
         for group in groups:
-            if group.rows:
+            if group.row_count:
                 found.setdefault(group.form, []).append((at, group))
     return found
 

@@ -106,4 +106,5 @@ def pick_lines(log: str) -> List[str]:
 
 
 def log_command(application: str) -> str:
-    return f"yarn logs -applicationId {application} -log_files stdout,stderr"
+    """With an end that shows control characters: an executor's log quotes names and values that others have chosen."""
+    return f"yarn logs -applicationId {application} -log_files stdout,stderr | cat -v"

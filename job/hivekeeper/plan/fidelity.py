@@ -33,7 +33,7 @@ _VARIABLE = Reason(
     Code.VARIABLE_IN_SCHEMA,
     "its footers have ${ in a column's name or comment, or in other row metadata, where Hadoop's configuration would put in other text",
 )
-# Row metadata of which Spark must make no schema, by what ParquetFooters.java has found in it.
+# Footers of which Spark must make no schema, by what ParquetFooters.java and OrcFooters.java have found in them.
 _UNFIT = {
     "org.apache.spark.sql.parquet.row.metadata#udt#": Reason(
         Code.USER_DEFINED_TYPE, "its footers name a user-defined type, for which Spark would run code that they name"
@@ -45,6 +45,9 @@ _UNFIT = {
     "org.apache.spark.sql.parquet.row.metadata#variable#": _VARIABLE,
     "org.apache.spark.sql.parquet.row.metadata#columns#": Reason(
         Code.OTHER_COLUMNS, "its footers' row metadata names other columns than the files have"
+    ),
+    "orc.column.name#back-quote#": Reason(
+        Code.OTHER_COLUMNS, "a column's name has a back-quote, at which ORC's Java library cuts it, so that Spark sees another name"
     ),
 }
 # Hive 3.1.2 and later use them to read dates and timestamps; Spark cannot write them.

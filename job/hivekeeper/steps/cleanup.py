@@ -17,7 +17,7 @@ from hivekeeper.model import Snapshot
 from hivekeeper.names import RunId
 from hivekeeper.plan.late_files import Stretch, as_cut
 from hivekeeper.plan.retention import why_needed
-from hivekeeper.ports import FilesError, ForeignTrash, NoPermission
+from hivekeeper.ports import FilesError, ForeignTrash, NoPermission, NoSpace
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitResult
@@ -43,6 +43,7 @@ LONGEST_REST_MS = 1000
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
 NOT_REACHED = Reason(Code.RUN_ENDED, "the cleanup ended before this backup went; the next one decides anew")
 LATE_TO_DO = "see who made it; move it to where its rows are missed, or away if they were overwritten on purpose; then run cleanup again"
+FULL_TRASH = "free space in the trash, or raise the quota; then run cleanup again, or set discard: delete to delete at once"
 NOT_OUR_TRASH = "find out who made that, and have it moved away; then run cleanup again, or set discard: delete to delete at once"
 
 
@@ -309,7 +310,7 @@ def _discard_held(run: Run, grounds: Grounds, unit: PlannedUnit, how: How) -> Un
     # To move and to compare a hundred thousand files takes its time.
     why = why or how.why_stays or grounds.why_kept(_place_of(unit))
     if not why and how.to_trash:
-        why = _move_to_trash(run, held)
+        why = _move_to_trash(run, unit, held)
     if why:
         run.files.rename_exact(held, source)
         return UnitResult(unit, Outcome.KEPT, late_files=late, why=why)
@@ -319,12 +320,17 @@ def _discard_held(run: Run, grounds: Grounds, unit: PlannedUnit, how: How) -> Un
     return UnitResult(unit, Outcome.DISCARDED, late_files=late)
 
 
-def _move_to_trash(run: Run, held: str) -> Optional[Reason]:
+def _move_to_trash(run: Run, unit: PlannedUnit, held: str) -> Optional[Reason]:
     """Why it could not be moved there, and is where it was; None if it is in the trash."""
     try:
         return None if run.files.move_to_trash(held) else Reason(Code.TRASH_OFF, NO_TRASH)
     except ForeignTrash as error:
         return Reason(error.code, str(error), NOT_OUR_TRASH, "its old files stay in the backup")
+    except NoSpace as error:
+        # On another file system it may have gone in parts.
+        if not _is_whole(run, unit, held):
+            raise
+        return Reason(Code.TRASH_FULL, str(error), FULL_TRASH, "its old files stay in the backup")
 
 
 def find_objection(run: Run, unit: PlannedUnit, held: str, takes_late: bool) -> Tuple[Optional[Reason], Tuple[str, ...]]:

@@ -155,7 +155,9 @@ class Prover:
     def _judge_rows(self, proof: Proof, base: Measured, measured: Mapping[Files, Measured]) -> Compared:
         """Compare row by row; arrivals compacted since then count as rows of the backup's side."""
         since, newer = measured[proof.compacted_arrivals].groups, measured[_newer(proof)].groups
-        unfit = next(filter(None, (refuse_as_rows(group.form) for group in (*base.groups, *since, *newer))), None)
+        # Nothing is read of files without rows, whatever their footers say.
+        with_rows = (group for group in (*base.groups, *since, *newer) if group.row_count)
+        unfit = next(filter(None, (refuse_as_rows(group.form) for group in with_rows)), None)
         if unfit:
             return Compared(unfit, base.digest.rows)
         found = self._take_examples(self._rows.differences(self._format, [*base.groups, *since], newer, MOST_EXAMPLES))

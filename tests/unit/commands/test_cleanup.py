@@ -14,7 +14,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup as cleanup_command
 from hivekeeper.config.settings import RunSettings, Settings
 from hivekeeper.model import Selection
-from hivekeeper.ports import MetastoreUnavailable
+from hivekeeper.ports import MetastoreUnavailable, NoSpace
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from hivekeeper.report.results import BackupState
@@ -609,6 +609,30 @@ def test_a_trash_that_others_take_between_two_units_gets_no_more(desk, world):
     assert result.code is Exit.PARTIAL
     assert set(kept_units(result)) == {"dt=2", "dt=3"}
     assert {names.base(names.parent(path)) for path in world.picture() if path.startswith(TRASH)} == {"u00001"}
+
+
+def test_a_quota_that_somebody_elses_old_files_have_used_up_keeps_backups_and_nothing_else(desk, world):
+    """All tables' old files go to one trash, that of the user of the runs."""
+    desk.compact()
+    rows, files = world.rows_of(desk.table), [path for path in world.picture() if "/retired/" in path]
+
+    def act(what):
+        if what.startswith("move_to_trash"):
+            world.files.fail_next("move_to_trash", NoSpace("The DiskSpace quota of /user/us is exceeded"))
+
+    world.files.before_step = act
+    result = desk.cleanup(how="trash")
+    assert result.code is Exit.PARTIAL
+    kept = dict(unit for one in result.tables[0].backups for unit in one.kept_units)
+    assert {name: why.code for name, why in kept.items()} == dict.fromkeys(UNITS, Code.TRASH_FULL)
+    assert [path for path in world.picture() if "/retired/" in path] == files
+    for name in "xyz":
+        world.add_file(f"{desk.live('dt=1')}/{name}.parquet", [name])
+    world.files.namespace.advance(3_600_000)
+    assert outcomes(desk.compact())["dt=1"] == "swapped"
+    assert world.rows_of(desk.table) == rows + Counter("xyz")
+    world.files.before_step = None
+    assert desk.cleanup(how="trash").code is Exit.DONE
 
 
 # ---- other kinds of backups, other tables

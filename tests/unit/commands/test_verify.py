@@ -794,6 +794,15 @@ def test_files_that_name_code_for_spark_or_other_columns_are_not_compared_by_row
     assert desk.verify(level="digest").code is Exit.DONE
 
 
+@pytest.mark.parametrize("mark", ["udt", "sql", "variable", "columns"])
+def test_files_without_rows_are_compared_whatever_their_footers_say(desk, world, mark):
+    """Of another form, so a group of their own: nothing of them is read."""
+    said = (f"org.apache.spark.sql.parquet.row.metadata#{mark}#0a1b2c",)
+    world.add_file(f"{desk.live('dt=1')}/empty.parquet", [], form=replace(FORM, keys=said))
+    desk.compact()
+    assert outcomes(desk.verify(level="rows"))["dt=1"] == "verified"
+
+
 def test_the_examples_of_thousands_of_partitions_are_not_all_held():
     """Twenty of a unit, of a million characters each (cluster/differences.py), whose files take a few bytes: a thousand partitions that
     somebody has overwritten take 20 GB in the driver.

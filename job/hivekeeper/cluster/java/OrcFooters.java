@@ -26,6 +26,8 @@ class OrcFooters {
   // Names of the zone without offset.
   private static final List<String> UTC =
       Arrays.asList("Etc/UTC", "UCT", "Etc/UCT", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal");
+  /** Among the keys of a file with such a column: what the library gives as its name is cut there, so Spark would write another one. */
+  private static final String QUOTED_NAME = "orc.column.name#back-quote#";
 
   private OrcFooters() {}
 
@@ -56,7 +58,7 @@ class OrcFooters {
     footer.form.put("writer", writer(reader));
     footer.form.put("calendar", !dated ? "none" : reader.writerUsedProlepticGregorian() ? "corrected" : "legacy");
     footer.form.put("zone", zone(meaning));
-    footer.form.put("keys", keys(reader));
+    footer.form.put("keys", keys(reader, meaning.footer));
     footer.form.put("blooms", blooms(footer, schema, meaning));
     footer.form.put("undecodable", meaning.undecodable());
     footer.form.put("identity", meaning.identity());
@@ -129,13 +131,24 @@ class OrcFooters {
     return implementation.equals("orc_java") ? "hive" : implementation.replace('_', '-');
   }
 
-  /** All keys except Spark's own. */
-  private static List<String> keys(Reader reader) {
+  /** All keys except Spark's own, and a mark of names that are not read as they are stored. */
+  private static List<String> keys(Reader reader, OrcProto.Footer stored) {
     Set<String> keys = new TreeSet<String>();
+    if (hasQuotedName(stored)) keys.add(QUOTED_NAME);
     for (String key : reader.getMetadataKeys()) {
       if (!key.startsWith(Footer.SPARK)) keys.add(key);
     }
     return new ArrayList<String>(keys);
+  }
+
+  private static boolean hasQuotedName(OrcProto.Footer stored) {
+    for (int i = 0; i < stored.getTypesCount(); i++) {
+      OrcProto.Type type = stored.getTypes(i);
+      for (int j = 0; j < type.getFieldNamesCount(); j++) {
+        if (type.getFieldNames(j).indexOf('`') >= 0) return true;
+      }
+    }
+    return false;
   }
 
   /** Type attributes are not part of the type's text. Spark marks its plain timestamps, which has no meaning. */

@@ -2,16 +2,21 @@ package hivekeeper;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.security.GeneralSecurityException;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.crypto.key.KeyProvider;
+import org.apache.hadoop.crypto.key.KeyProviderCryptoExtension;
+import org.apache.hadoop.fs.FileEncryptionInfo;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.QuotaUsage;
 import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.hadoop.fs.permission.FsAction;
+import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.security.authorize.AuthorizationException;
 
@@ -61,22 +66,35 @@ public class Placement {
     return known;
   }
 
-  /** Opens a file of the directory, for which the client has its key decrypted. An empty directory tells nothing. */
+  /**
+   * Has the key of a file of the directory decrypted, as if it was opened: but the file itself need not be sound, nor open to this user. An
+   * empty directory tells nothing.
+   */
   private static void tryKey(Place place, String zone, Map<String, String> keys) throws IOException {
     try {
       RemoteIterator<?> statuses = place.fs.listStatusIterator(place.real);
       while (statuses.hasNext()) {
-        FileStatus status = (FileStatus) statuses.next();
-        if (status.isDirectory()) continue;
-        place.fs.open(status.getPath()).close();
+        Object status = statuses.next();
+        FileEncryptionInfo key = status instanceof HdfsFileStatus ? ((HdfsFileStatus) status).getFileEncryptionInfo() : null;
+        if (((FileStatus) status).isDirectory() || key == null) continue;
+        decrypt(place, key);
         keys.put(zone, "");
         return;
       }
     } catch (AuthorizationException refused) {
       keys.put(zone, Messages.firstLine(refused));
-    } catch (IOException failed) {
-      // Without the right to read the file its key was not asked for.
-      if (!Denials.isDenial(failed)) throw failed;
+    }
+  }
+
+  private static void decrypt(Place place, FileEncryptionInfo key) throws IOException {
+    KeyProvider provider = place.hdfs().getClient().getKeyProvider();
+    if (provider == null) throw new IOException("no provider of keys is configured, and " + place.path + " is encrypted");
+    try {
+      KeyProviderCryptoExtension.createKeyProviderCryptoExtension(provider).decryptEncryptedKey(
+          KeyProviderCryptoExtension.EncryptedKeyVersion.createForDecryption(
+              key.getKeyName(), key.getEzKeyVersionName(), key.getIV(), key.getEncryptedDataEncryptionKey()));
+    } catch (GeneralSecurityException failed) {
+      throw new IOException(failed);
     }
   }
 

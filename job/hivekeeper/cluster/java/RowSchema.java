@@ -32,6 +32,8 @@ public class RowSchema {
   private static final String VARIABLE = "${";
   /** Of objects and lists inside one another. Each struct is three; Python reads no more than about a thousand. */
   private static final int MOST_LEVELS = 3 * Footer.MOST_LEVELS;
+  /** Of the JSON: in Python it takes ten times as much and more. A hundred thousand columns, each with a comment, have less. */
+  private static final int MOST_CHARACTERS = 1 << 24;
 
   private final Configuration conf;
 
@@ -68,8 +70,11 @@ public class RowSchema {
     }
   }
 
-  /** The schema, as JSON, unless it names code, Spark's tasks may find another one in its place, or it is nested deeper than Python reads. */
+  /** The schema, as JSON, unless it names code, Spark's tasks may find another one in its place, or it is deeper or longer than Python reads. */
   public static String requireBuiltIn(String json) throws IOException {
+    if (json.length() > MOST_CHARACTERS) {
+      throw new IllegalStateException("its schema has " + json.length() + " characters; more than " + MOST_CHARACTERS + " are not read as rows");
+    }
     if (!Json.isShallow(json, MOST_LEVELS)) throw new IllegalStateException("its schema is nested deeper than " + MOST_LEVELS + " levels");
     String unfit = unfitIn(json);
     if (unfit.equals("udt")) throw new IllegalStateException("its schema names a user-defined type, for which Spark would run code");

@@ -3,6 +3,7 @@ package hivekeeper;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -28,6 +29,11 @@ import org.apache.parquet.schema.PrimitiveType;
 
 /** What is in a file that this Parquet library, or a copy, cannot handle; found from the footer, by asking the library. */
 public class Undecodable {
+  /**
+   * Those of which it was tried what they make of a page that is damaged, or shorter than it says. What a site installs for others (LZO,
+   * Brotli) is not used: it may wait for ever, crash the JVM, or show what another page left in a buffer.
+   */
+  private static final List<String> TRIED = Arrays.asList("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW");
   private static final Map<CompressionCodecName, Boolean> CODECS = new HashMap<CompressionCodecName, Boolean>();
 
   private final Configuration conf;
@@ -79,7 +85,7 @@ public class Undecodable {
     CompressionCodecName codec = chunk.getCodec();
     // parquet-mr and Arrow frame large pages of it differently (PARQUET-1996).
     if (codec == CompressionCodecName.LZ4) found.add("the codec LZ4 of Hadoop");
-    else if (!hasCodec(codec)) found.add("the codec " + codec.name());
+    else if (!TRIED.contains(codec.name()) || !hasCodec(codec)) found.add("the codec " + codec.name());
     for (Encoding encoding : chunk.getEncodings()) {
       PrimitiveType type = column.getPrimitiveType();
       String said = ((Encoding) encoding).name() + " of " + type.getPrimitiveTypeName().name();
