@@ -12,13 +12,14 @@ from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
+from hivekeeper.plan import renamed
 from hivekeeper.ports import Cluster, renamed_meanwhile, require_readable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, LoggedRun, known_as
 from hivekeeper.runlog.run_files import RunPlan
-from hivekeeper.steps import left_behind
+from hivekeeper.steps import left_behind, renames
 from hivekeeper.steps.census import shared_census
 from hivekeeper.steps.observe import find_lives
 
@@ -48,7 +49,7 @@ def is_about(cluster: Cluster, table: Table, known: Table) -> bool:
     """Whether the table of a record can be this one, perhaps under its former name, wherever the record lies."""
     if known.create_time != table.create_time or known.full_name == table.full_name:
         return known.create_time == table.create_time
-    return table.create_time != 0 and is_alike(table, known) and not left_behind.is_another(cluster, table, known.full_name)
+    return table.create_time != 0 and renamed.is_alike(table, known) and not left_behind.is_another(cluster, table, known.full_name)
 
 
 def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: RunPlan) -> None:
@@ -74,12 +75,12 @@ def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: 
         if found is None or found.create_time != known.create_time:
             gone = one.full_name
             continue
-        if not is_alike(found, known) or (known.partitioned and not _has_one_of(cluster, found, {unit.live for unit in plan.units})):
+        if not _may_be(cluster, found, plan):
             continue
         how = _set_back(table, one, control) if known.partitioned else _bring(cluster, one, control)
         raise NeedsInvestigation(
             f"{table.full_name}: its control directory holds the interrupted run {plan.run} of {known.full_name}, which may be "
-            f"{one.full_name} now: that was created in the same second, with the same columns",
+            f"{one.full_name} now: that was created in the same second, with the same columns, or more",
             code=Code.OTHER_TABLE,
             state=f"nothing was touched; rows that readers of {one.full_name} miss may be in {control.top} alone",
             next=f"if it was renamed: {how}; if not: see docs/runbook.md, the table changed meanwhile",
@@ -87,6 +88,15 @@ def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: 
     if gone:
         census.expire()
         raise renamed_meanwhile(gone)
+
+
+def _may_be(cluster: Cluster, found: Table, plan: RunPlan) -> bool:
+    """Whether a table of the second of a plan's table may be that one: one that was altered, too, if nothing else speaks against it."""
+    known = plan.table
+    if known.partitioned:
+        is_like = renamed.is_alike(found, known) or (found.owner == known.owner and renamed.may_have_become(known, found))
+        return is_like and _has_one_of(cluster, found, {unit.live for unit in plan.units})
+    return renamed.is_alike(found, known) or renames.may_be_without_rows(cluster, known, found)
 
 
 def _has_one_of(cluster: Cluster, one: Table, lives: Container[str]) -> bool:
@@ -111,11 +121,6 @@ def _bring(cluster: Cluster, one: Table, control: ControlPaths) -> str:
         return "find out who gave it that location: its server is not configured here"
     home = ControlPaths.of(one.location, partitioned=False).top
     return f"hdfs dfs -mv {quoting.hdfs(control.top)} {quoting.hdfs(home)}, then: hivekeeper recover --table {quoting.shell(one.full_name)}"
-
-
-def is_alike(one: Table, other: Table) -> bool:
-    """Whether two definitions can be one table's under two names: a rename changes neither kind nor columns."""
-    return (one.kind, one.columns, one.partition_columns) == (other.kind, other.columns, other.partition_columns)
 
 
 def know_history(cluster: Cluster, table: Table, history: History) -> History:

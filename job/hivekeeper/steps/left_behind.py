@@ -19,7 +19,7 @@ from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunPaths
-from hivekeeper.plan import listings
+from hivekeeper.plan import listings, renamed
 from hivekeeper.ports import Cluster, Files, NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
@@ -30,8 +30,6 @@ from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import orphans, ownership
 from hivekeeper.steps.fitness import MOST_AGE_MS
 from hivekeeper.steps.whereabouts import usable_until
-
-TRANSLATED = "TRANSLATED_TO_EXTERNAL"
 
 # Tables by their locations.
 Placed = Sequence[Tuple[str, str]]
@@ -79,7 +77,7 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str],
     A control directory at whose home another table lies by now counts as that one's, but for unfinished runs of this one: anybody may
     put a table there, and would hide that this one has lost its rows.
     """
-    if table.partitioned or not _follows_its_name(table) or (history is not None and _is_about_same_second(table, history)):
+    if table.partitioned or not renamed.follows_its_name(table) or (history is not None and _is_about_same_second(table, history)):
         return
     own = ControlPaths.of(table.location, partitioned=False)
     # Records in a directory of somebody else are not believed.
@@ -119,11 +117,6 @@ def _make_way(table: Table, own: ControlPaths) -> str:
     """
     aside = f"{own.top}-before-{table.create_time}"
     return f"hdfs dfs -mv {quoting.hdfs(own.top)} {quoting.hdfs(aside)} (of the table that had the name before), then: "
-
-
-def _follows_its_name(table: Table) -> bool:
-    """Whether Hive moves the table's directory when the table is renamed."""
-    return table.kind == "MANAGED_TABLE" or table.parameters.get(TRANSLATED, "").lower() == "true"
 
 
 def _find_orphans(cluster: Cluster, database: str, beside: str, believed: FrozenSet[str]) -> Optional[Found]:
@@ -340,7 +333,7 @@ def _forms_of(table: Table) -> FrozenSet[bytes]:
 
 
 def _form_of_definition(table: Table) -> bytes:
-    """The same for two definitions that are alike (`identity.is_alike`)."""
+    """The same for two definitions that are alike (`renamed.is_alike`)."""
     columns = ([[column.name, column.type] for column in some] for some in (table.columns, table.partition_columns))
     return _digest([table.kind, *columns])
 

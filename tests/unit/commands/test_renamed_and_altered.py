@@ -49,6 +49,7 @@ OPEN = pytest.mark.xfail(strict=True, reason="known, and not prevented yet")
 CASES = pytest.mark.parametrize(
     "changes", [pytest.param(changes, marks=[OPEN] if name != "as it was" else (), id=name) for name, changes in CHANGES.items()]
 )
+ALL = pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
 
 
 @CASES
@@ -59,7 +60,7 @@ def test_its_commands_tell_that_its_rows_are_missing(command, changes):
     assert command(kept).code is Exit.INVESTIGATE
 
 
-@CASES
+@ALL
 def test_a_table_of_somebody_else_at_its_former_place_does_not_end_its_run(changes):
     kept, _ = interrupt((), changes)
     world = kept.world
@@ -70,7 +71,7 @@ def test_a_table_of_somebody_else_at_its_former_place_does_not_end_its_run(chang
     assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.OTHER_TABLE)
 
 
-@CASES
+@ALL
 @pytest.mark.parametrize("columns", [(), ("dt",)], ids=["unpartitioned", "partitioned"])
 def test_its_rows_come_back(columns, changes):
     kept, before = interrupt(columns, changes)
@@ -80,3 +81,16 @@ def test_its_rows_come_back(columns, changes):
         place, _, base = world.table(NAME).location.rpartition("/")
         world.files.writer.rename_into(f"{PLACE.rpartition('/')[0]}/.hivekeeper-events", f"{place}/.hivekeeper-{base}")
     assert (kept.recover().code, world.rows_of(NAME)) == (Exit.DONE, before)
+
+
+@pytest.mark.parametrize("columns", [(), ("dt",)], ids=["unpartitioned", "partitioned"])
+@pytest.mark.parametrize("changes", [{"owner": "mallory"}, {"columns": (Column("other", "string"),)}], ids=["owner", "columns"])
+def test_rows_do_not_come_to_a_table_with_another_owner_or_without_its_columns(columns, changes):
+    more = Column("more", "int")
+    kept, _ = interrupt(columns, {"columns": (Column("id", "int"), more), **changes})
+    world = kept.world
+    if not columns:
+        place, _, base = world.table(NAME).location.rpartition("/")
+        world.files.writer.rename_into(f"{PLACE.rpartition('/')[0]}/.hivekeeper-events", f"{place}/.hivekeeper-{base}")
+    before = world.rows_of(NAME)
+    assert (kept.recover().code, world.rows_of(NAME)) == (Exit.INVESTIGATE, before)
