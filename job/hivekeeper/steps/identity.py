@@ -49,7 +49,7 @@ def is_about(cluster: Cluster, table: Table, known: Table) -> bool:
     """Whether the table of a record can be this one, perhaps under its former name, wherever the record lies."""
     if known.create_time != table.create_time or known.full_name == table.full_name:
         return known.create_time == table.create_time
-    return table.create_time != 0 and renamed.is_alike(table, known) and not left_behind.is_another(cluster, table, known.full_name)
+    return table.create_time != 0 and _is_like(table, known) and not left_behind.is_another(cluster, table, known.full_name)
 
 
 def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: RunPlan) -> None:
@@ -91,12 +91,15 @@ def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: 
 
 
 def _may_be(cluster: Cluster, found: Table, plan: RunPlan) -> bool:
-    """Whether a table of the second of a plan's table may be that one: one that was altered, too, if nothing else speaks against it."""
-    known = plan.table
-    if known.partitioned:
-        is_like = renamed.is_alike(found, known) or (found.owner == known.owner and renamed.may_have_become(known, found))
-        return is_like and _has_one_of(cluster, found, {unit.live for unit in plan.units})
-    return renamed.is_alike(found, known) or renames.may_be_without_rows(cluster, known, found)
+    """Whether a table of the second of a plan's table may be that one."""
+    if plan.table.partitioned:
+        return _is_like(found, plan.table) and _has_one_of(cluster, found, {unit.live for unit in plan.units})
+    return renamed.is_alike(found, plan.table) or renames.may_be_without_rows(cluster, plan.table, found)
+
+
+def _is_like(one: Table, known: Table) -> bool:
+    """Whether a table's definition can be what became of the known one; of a table that was altered, too, its owner must say so."""
+    return renamed.is_alike(one, known) or (one.owner == known.owner and renamed.may_have_become(known, one))
 
 
 def _has_one_of(cluster: Cluster, one: Table, lives: Container[str]) -> bool:
@@ -119,8 +122,7 @@ def _bring(cluster: Cluster, one: Table, control: ControlPaths) -> str:
     """How to give a renamed table its records back."""
     if not one.location or cluster.files.is_foreign(one.location):
         return "find out who gave it that location: its server is not configured here"
-    home = ControlPaths.of(one.location, partitioned=False).top
-    return f"hdfs dfs -mv {quoting.hdfs(control.top)} {quoting.hdfs(home)}, then: hivekeeper recover --table {quoting.shell(one.full_name)}"
+    return renames.how_to_bring(cluster, one, control)
 
 
 def know_history(cluster: Cluster, table: Table, history: History) -> History:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 from bisect import bisect_left
 from contextlib import suppress
@@ -20,16 +21,18 @@ from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import listings, renamed
-from hivekeeper.ports import Cluster, Files, NoPermission
+from hivekeeper.ports import Cluster, Files, FilesError, NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RunPlan
-from hivekeeper.steps import orphans, ownership
+from hivekeeper.steps import orphans, ownership, renames
 from hivekeeper.steps.fitness import MOST_AGE_MS
 from hivekeeper.steps.whereabouts import usable_until
+
+log = logging.getLogger(__name__)
 
 # Tables by their locations.
 Placed = Sequence[Tuple[str, str]]
@@ -76,6 +79,8 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str],
 
     A control directory at whose home another table lies by now counts as that one's, but for unfinished runs of this one: anybody may
     put a table there, and would hide that this one has lost its rows.
+
+    A table without a directory may also have lost its rows in another database, or have been altered since.
     """
     if table.partitioned or not renamed.follows_its_name(table) or (history is not None and _is_about_same_second(table, history)):
         return
@@ -104,6 +109,71 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str],
                 f"hivekeeper recover --table {quoting.shell(table.full_name)}; but if it never had that name, and another table had it, "
                 "created in the same second: see docs/runbook.md, the table changed meanwhile",
             )
+    _refuse_without_directory(cluster, table, history, believed, owners)
+
+
+def _refuse_without_directory(
+    cluster: Cluster, table: Table, history: Optional[History], believed: FrozenSet[str], owners: FrozenSet[str]
+) -> None:
+    """Raise NeedsInvestigation if a run that was killed has rows away, beside the place of a table of any database that is gone, and this
+    table may be that one (`renames.may_be_without_rows`). Nothing is looked for where it has a directory, as nearly all have: somebody
+    else's second and killed run stop none of them.
+    """
+    if not table.create_time or renames.has_directory(cluster, table):
+        return
+    own = ControlPaths.of(table.location, partitioned=False)
+    if history is not None and any(table_id(plan.table) == table_id(table) for plan in _read_plans_away(cluster, table, own)):
+        # A run of its own has them away.
+        return
+    for control in _find_elsewhere(cluster, table, believed):
+        if control == own or not _recorded(cluster, table, control, owners, is_taken=True).get(table.create_time):
+            continue
+        for plan in _read_plans_away(cluster, table, control):
+            if renames.may_be_without_rows(cluster, plan.table, table) and not is_another(cluster, table, plan.table.full_name):
+                raise _may_have_lost_its_rows(cluster, table, control, plan, _make_way(table, own) if history is not None else "")
+
+
+def _find_elsewhere(cluster: Cluster, table: Table, believed: FrozenSet[str]) -> Iterator[ControlPaths]:
+    """The control directories of no table in the directories of all databases, and beside a table, from which a rename may have brought it:
+    on its own server, as Hive renames nothing to another one. A place that cannot be looked at is anybody's choice, and stops nobody.
+    """
+    server = names.server_of(table.location)
+    homes = [(table.database, names.parent(table.location)), *sorted(cluster.metastore.database_locations().items())]
+    for database, home in dict.fromkeys((database, home.rstrip("/")) for database, home in homes):
+        if names.server_of(home) != server or home == server:
+            continue
+        try:
+            found = _find_orphans(cluster, database, home, believed)
+        except FilesError as error:
+            log.info("table=%s step=find-records failed reason=%r", table.log_field, str(error))
+            continue
+        homeless, taken = found or ((), ())
+        yield from map(ControlPaths, (*homeless, *taken))
+
+
+def _read_plans_away(cluster: Cluster, table: Table, control: ControlPaths) -> Iterator[RunPlan]:
+    """The plans of unfinished runs that have rows away. What cannot be read says nothing."""
+    # As in _find_tables.
+    cluster = replace(cluster, log_entries={})
+    with suppress(HivekeeperError, NoPermission):
+        history = store.read_history(cluster, control)
+        for paths in map(control.run, orphans.find_unfinished(cluster, control, history)):
+            plan = store.read_plan(cluster, replace(table, location=control.home), paths)
+            if plan is not None and may_miss_rows(cluster.files, [paths], [plan]):
+                yield plan
+
+
+def _may_have_lost_its_rows(cluster: Cluster, table: Table, control: ControlPaths, plan: RunPlan, way: str) -> NeedsInvestigation:
+    others = [one.full_name for one in renames.find_possible(cluster, plan.table) if one.full_name != table.full_name]
+    # A command only where no other table may be the one that was renamed: anybody can make a table look so.
+    how = "find out which of them was renamed" if others else f"if it was renamed: {way}{renames.how_to_bring(cluster, table, control)}"
+    return NeedsInvestigation(
+        f"{table.full_name}: it has no directory, and may have been renamed from {plan.table.full_name} while the interrupted run "
+        f"{plan.run} had its rows away: they are in {control.top}" + (f"; so may {', '.join(others)}" if others else ""),
+        code=Code.LEFT_BEHIND,
+        state="nothing was touched; the rows may be in that directory alone",
+        next=f"{how}; if not: see docs/runbook.md, the table changed meanwhile",
+    )
 
 
 def _is_about_same_second(table: Table, history: History) -> bool:

@@ -202,8 +202,8 @@ def _of_other_owner(run: Run, plan: RunPlan) -> NeedsInvestigation:
 
 def _may_be_of_this_table(run: Run, plan: RunPlan) -> bool:
     """Whether the plan is about this table, as far as another owner does not speak against it. Two tables can be created in one second, so
-    under another name there must be more evidence: the same definition, or what may have become of it, and no unit whose live holds files of
-    which the plan knows none.
+    under another name there must be more evidence: the same definition, or what may have become of it, and no unit whose live holds files
+    of which the plan knows none.
 
     A cleanup needs no such files: of live, its recovery changes only a file of which the log says that a run joined it.
     """

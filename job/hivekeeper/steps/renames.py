@@ -5,9 +5,11 @@ Reads only. That Hive's rename met no directory to move leaves such a table with
 
 from __future__ import annotations
 
-from typing import List
+from typing import Dict, List, Optional, Tuple
 
+from hivekeeper import quoting
 from hivekeeper.model import Table
+from hivekeeper.names import ControlPaths
 from hivekeeper.plan import renamed
 from hivekeeper.ports import Cluster, NoPermission
 from hivekeeper.steps.census import shared_census
@@ -34,13 +36,40 @@ def may_be_without_rows(cluster: Cluster, known: Table, table: Table) -> bool:
 
 
 def find_possible(cluster: Cluster, known: Table) -> List[Table]:
-    """All tables that may be it, by their names; none of them is moved to without somebody's word."""
-    found = {}
-    for one in shared_census(cluster).tables_twice():
-        if one.create_time != known.create_time or one.full_name in (known.full_name, *found):
-            continue
-        # The census keeps neither columns nor owners.
-        table = cluster.metastore.tables(one.database, [one.name]).get(one.name)
-        if table is not None and may_be_without_rows(cluster, known, table):
-            found[table.full_name] = table
+    """All tables of the metastore that may be it, by their names: which of them is, somebody must say. None where it has its name still."""
+    if _read(cluster, known) is not None:
+        return []
+    found, is_old = _find_in_census(cluster, known)
+    if is_old:
+        # One of them has taken another name since all were read.
+        shared_census(cluster).expire()
+        found, _ = _find_in_census(cluster, known)
     return [found[name] for name in sorted(found)]
+
+
+def _find_in_census(cluster: Cluster, known: Table) -> Tuple[Dict[str, Table], bool]:
+    """By their names; and whether one of its second was not there any more."""
+    found: Dict[str, Table] = {}
+    is_old = False
+    for one in shared_census(cluster).tables_twice():
+        if one.create_time == known.create_time and one.full_name not in (known.full_name, *found):
+            # The census keeps neither columns nor owners.
+            table = _read(cluster, one)
+            is_old = is_old or table is None
+            if table is not None and may_be_without_rows(cluster, known, table):
+                found[table.full_name] = table
+    return found, is_old
+
+
+def _read(cluster: Cluster, known: Table) -> Optional[Table]:
+    """The definition of the table of this name and second."""
+    table = cluster.metastore.tables(known.database, [known.name]).get(known.name)
+    return table if table is not None and table.create_time == known.create_time else None
+
+
+def how_to_bring(cluster: Cluster, table: Table, control: ControlPaths) -> str:
+    """The commands that give a table without partitions the records of its former place."""
+    own = ControlPaths.of(cluster.files.qualify(table.location), partitioned=False).top
+    return (
+        f"hdfs dfs -mv {quoting.hdfs(control.top)} {quoting.hdfs(own)}, then: hivekeeper recover --table {quoting.shell(table.full_name)}"
+    )

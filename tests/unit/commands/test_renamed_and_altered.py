@@ -43,13 +43,7 @@ def interrupt(columns, changes):
     return kept, before
 
 
-# docs/SECURITY.md, "A table that is renamed while a killed run has its rows away".
-OPEN = pytest.mark.xfail(strict=True, reason="known, and not prevented yet")
-
-CASES = pytest.mark.parametrize(
-    "changes", [pytest.param(changes, marks=[OPEN] if name != "as it was" else (), id=name) for name, changes in CHANGES.items()]
-)
-ALL = pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+CASES = pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
 
 
 @CASES
@@ -60,7 +54,7 @@ def test_its_commands_tell_that_its_rows_are_missing(command, changes):
     assert command(kept).code is Exit.INVESTIGATE
 
 
-@ALL
+@CASES
 def test_a_table_of_somebody_else_at_its_former_place_does_not_end_its_run(changes):
     kept, _ = interrupt((), changes)
     world = kept.world
@@ -71,7 +65,7 @@ def test_a_table_of_somebody_else_at_its_former_place_does_not_end_its_run(chang
     assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.OTHER_TABLE)
 
 
-@ALL
+@CASES
 @pytest.mark.parametrize("columns", [(), ("dt",)], ids=["unpartitioned", "partitioned"])
 def test_its_rows_come_back(columns, changes):
     kept, before = interrupt(columns, changes)
