@@ -6,7 +6,7 @@ same second and no table of that name and time is left. Paths in the records are
 
 from __future__ import annotations
 
-from typing import Container, Dict, Sequence
+from typing import Container, Dict, Iterable, Sequence
 
 from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation, Refused
@@ -88,6 +88,27 @@ def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: 
     if gone:
         census.expire()
         raise renamed_meanwhile(gone)
+    _refuse_untold(table, census.tables_twice(), control, plan)
+
+
+def _refuse_untold(table: Table, tables: Iterable[Table], control: ControlPaths, plan: RunPlan) -> None:
+    """Raise NeedsInvestigation if the metastore does not tell all that is asked of some table: it may be the one of an interrupted run. But
+    not where this one has its name and owner, as it has once it was dropped and created again: a script does so each night, and whoever
+    owns a table that cannot be read would stop all of them.
+    """
+    known = plan.table
+    if (table.full_name, table.owner) == (known.full_name, known.owner):
+        return
+    untold = next((one for one in tables if one.unreadable and one.create_time in (0, known.create_time)), None)
+    if untold is not None:
+        raise NeedsInvestigation(
+            f"{table.full_name}: its control directory holds the interrupted run {plan.run} of {known.full_name}, which may be "
+            f"{untold.full_name} now: the metastore does not tell enough of that: {untold.unreadable}",
+            code=Code.OTHER_TABLE,
+            state=f"nothing was touched; rows that readers of the renamed table miss may be in {control.top} alone",
+            next=f"let this user read the definition of {untold.full_name}, then run again; or find out what became of {known.full_name}: "
+            "see docs/runbook.md, the table changed meanwhile",
+        )
 
 
 def _may_be(cluster: Cluster, found: Table, plan: RunPlan) -> bool:

@@ -21,7 +21,7 @@ from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import listings, renamed
-from hivekeeper.ports import Cluster, Files, FilesError, NoPermission
+from hivekeeper.ports import Cluster, Files, FilesError, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
@@ -122,15 +122,16 @@ def _refuse_without_directory(
     if not table.create_time or renames.has_directory(cluster, table):
         return
     own = ControlPaths.of(table.location, partitioned=False)
-    if history is not None and any(table_id(plan.table) == table_id(table) for plan in _read_plans_away(cluster, table, own)):
+    if history is not None and any(table_id(plan.table) == table_id(table) for _, plan in _read_plans_away(cluster, table, own)):
         # A run of its own has them away.
         return
     for control in _find_elsewhere(cluster, table, believed):
         if control == own or not _recorded(cluster, table, control, owners, is_taken=True).get(table.create_time):
             continue
-        for plan in _read_plans_away(cluster, table, control):
+        for paths, plan in _read_plans_away(cluster, table, control):
             if renames.may_be_without_rows(cluster, plan.table, table) and not is_another(cluster, table, plan.table.full_name):
-                raise _may_have_lost_its_rows(cluster, table, control, plan, _make_way(table, own) if history is not None else "")
+                possible = _find_possible(cluster, table, plan, paths)
+                raise _may_have_lost_its_rows(cluster, table, possible, control, plan, _make_way(table, own) if history is not None else "")
 
 
 def _find_elsewhere(cluster: Cluster, table: Table, believed: FrozenSet[str]) -> Iterator[ControlPaths]:
@@ -151,7 +152,7 @@ def _find_elsewhere(cluster: Cluster, table: Table, believed: FrozenSet[str]) ->
         yield from map(ControlPaths, (*homeless, *taken))
 
 
-def _read_plans_away(cluster: Cluster, table: Table, control: ControlPaths) -> Iterator[RunPlan]:
+def _read_plans_away(cluster: Cluster, table: Table, control: ControlPaths) -> Iterator[Tuple[RunPaths, RunPlan]]:
     """The plans of unfinished runs that have rows away. What cannot be read says nothing."""
     # As in _find_tables.
     cluster = replace(cluster, log_entries={})
@@ -160,16 +161,29 @@ def _read_plans_away(cluster: Cluster, table: Table, control: ControlPaths) -> I
         for paths in map(control.run, orphans.find_unfinished(cluster, control, history)):
             plan = store.read_plan(cluster, replace(table, location=control.home), paths)
             if plan is not None and may_miss_rows(cluster.files, [paths], [plan]):
-                yield plan
+                yield paths, plan
 
 
-def _may_have_lost_its_rows(cluster: Cluster, table: Table, control: ControlPaths, plan: RunPlan, way: str) -> NeedsInvestigation:
-    others = [one.full_name for one in renames.find_possible(cluster, plan.table) if one.full_name != table.full_name]
+def _find_possible(cluster: Cluster, table: Table, plan: RunPlan, paths: RunPaths) -> Optional[Sequence[str]]:
+    """The other tables that may be the renamed one; None if not all tables can be read: then this one is told all the same."""
+    try:
+        return [one.full_name for one in renames.find_possible(cluster, plan.table, paths) if one.full_name != table.full_name]
+    except (HivekeeperError, MetastoreUnavailable) as error:
+        log.info("table=%s step=read-tables failed reason=%r", table.log_field, str(error))
+        return None
+
+
+def _may_have_lost_its_rows(
+    cluster: Cluster, table: Table, others: Optional[Sequence[str]], control: ControlPaths, plan: RunPlan, way: str
+) -> NeedsInvestigation:
+    also = "; which other ones may be it is not known" if others is None else f"; so may {', '.join(others)}" if others else ""
     # A command only where no other table may be the one that was renamed: anybody can make a table look so.
-    how = "find out which of them was renamed" if others else f"if it was renamed: {way}{renames.how_to_bring(cluster, table, control)}"
+    how = "find out which of them was renamed"
+    if others == []:
+        how = f"if it was renamed: {way}{renames.how_to_bring(cluster, table, control)}"
     return NeedsInvestigation(
         f"{table.full_name}: it has no directory, and may have been renamed from {plan.table.full_name} while the interrupted run "
-        f"{plan.run} had its rows away: they are in {control.top}" + (f"; so may {', '.join(others)}" if others else ""),
+        f"{plan.run} had its rows away: they are in {control.top}{also}",
         code=Code.LEFT_BEHIND,
         state="nothing was touched; the rows may be in that directory alone",
         next=f"{how}; if not: see docs/runbook.md, the table changed meanwhile",

@@ -306,7 +306,7 @@ def _describe(
         why += f". Run {unfinished[0]} was interrupted: rows that readers miss may be there alone"
         possible = _find_possible(cluster, control, unfinished)
         if possible:
-            why += f". It may have been renamed: {', '.join(one.full_name for one in possible)}, without a directory"
+            why += f". It may have been renamed: {', '.join(one.full_name for one in possible)}, without a directory from before that run"
             then = f"if it was renamed: {_how_to_bring(cluster, possible, control)}"
     backups = [backup for backup in retention.list_backups(history) if backup.effects]
     return Orphan(
@@ -335,9 +335,10 @@ def _find_possible(cluster: Cluster, control: ControlPaths, unfinished: Iterable
     with suppress(HivekeeperError, FilesError, MetastoreUnavailable):
         home = Table.without_definition("(no table)", names.base(control.home), "")
         for directory in unfinished:
-            plan = store.read_plan(cluster, replace(home, location=control.home), control.run(directory))
-            if plan is not None and not control.is_inside and plan.operation != CLEANUP:
-                return renames.find_possible(cluster, plan.table)
+            paths = control.run(directory)
+            plan = store.read_plan(cluster, replace(home, location=control.home), paths)
+            if plan is not None and plan.operation != CLEANUP:
+                return renames.find_possible(cluster, plan.table, paths)
     return ()
 
 

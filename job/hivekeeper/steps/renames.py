@@ -9,45 +9,52 @@ from typing import Dict, List, Optional, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.model import Table
-from hivekeeper.names import ControlPaths
+from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import renamed
 from hivekeeper.ports import Cluster, NoPermission
 from hivekeeper.steps.census import shared_census
 
 
-def has_directory(cluster: Cluster, table: Table) -> bool:
-    """Whether a table's directory is, or may be, there. A server that must not be called, or none, is not where a rename leads."""
+def has_directory(cluster: Cluster, table: Table, since_id: int = 0) -> bool:
+    """Whether a table's directory is, or may be, there, and is no younger than what has this id, if one is given. A server that must not
+    be called, or none, is not where a rename leads.
+    """
     if not table.location or cluster.files.is_foreign(table.location):
         return True
     place = cluster.files.qualify(table.location)
     try:
-        return cluster.files.look([place], 0)[place].exists
+        there = cluster.files.look([place], 0)[place]
     except NoPermission:
         return True
+    return there.exists and not 0 < since_id < there.file_id
 
 
-def may_be_without_rows(cluster: Cluster, known: Table, table: Table) -> bool:
+def may_be_without_rows(cluster: Cluster, known: Table, table: Table, since_id: int = 0) -> bool:
     """Whether this may be the known one without partitions, renamed while its directory was away: of its second and owner, of what became
     of its columns, and without a directory. External tables are often made before their directories, and keep these in a rename.
     """
     is_of_it = table.create_time == known.create_time != 0 and table.owner == known.owner
-    follow = renamed.follows_its_name(known) and renamed.follows_its_name(table)
-    return is_of_it and follow and renamed.may_have_become(known, table) and not has_directory(cluster, table)
+    follow = not known.partitioned and renamed.follows_its_name(known) and renamed.follows_its_name(table)
+    return is_of_it and follow and renamed.may_have_become(known, table) and not has_directory(cluster, table, since_id)
 
 
-def find_possible(cluster: Cluster, known: Table) -> List[Table]:
-    """All tables of the metastore that may be it, by their names: which of them is, somebody must say. None where it has its name still."""
+def find_possible(cluster: Cluster, known: Table, paths: RunPaths) -> List[Table]:
+    """All tables of the metastore that may be it, by their names: which of them is, somebody must say. None where it has its name still.
+    Also those with a directory that is younger than the run: a writer may have made it since, but writers do so with other tables, too.
+    """
     if _read(cluster, known) is not None:
         return []
-    found, is_old = _find_in_census(cluster, known)
+    run = None if paths.top.startswith("file:") else cluster.files.stat(paths.top)
+    since_id = run.file_id if run else 0
+    found, is_old = _find_in_census(cluster, known, since_id)
     if is_old:
         # One of them has taken another name since all were read.
         shared_census(cluster).expire()
-        found, _ = _find_in_census(cluster, known)
+        found, _ = _find_in_census(cluster, known, since_id)
     return [found[name] for name in sorted(found)]
 
 
-def _find_in_census(cluster: Cluster, known: Table) -> Tuple[Dict[str, Table], bool]:
+def _find_in_census(cluster: Cluster, known: Table, since_id: int) -> Tuple[Dict[str, Table], bool]:
     """By their names; and whether one of its second was not there any more."""
     found: Dict[str, Table] = {}
     is_old = False
@@ -56,7 +63,7 @@ def _find_in_census(cluster: Cluster, known: Table) -> Tuple[Dict[str, Table], b
             # The census keeps neither columns nor owners.
             table = _read(cluster, one)
             is_old = is_old or table is None
-            if table is not None and may_be_without_rows(cluster, known, table):
+            if table is not None and may_be_without_rows(cluster, known, table, since_id):
                 found[table.full_name] = table
     return found, is_old
 

@@ -11,7 +11,7 @@ import pytest
 from hivekeeper.codes import Exit
 from hivekeeper.commands.orphans import show_orphans
 from hivekeeper.model import Column, Selection, Storage
-from hivekeeper.ports import FilesUnavailable
+from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.contexts import a_context
@@ -26,16 +26,18 @@ FORMER, BESIDE = "hdfs://nn/warehouse/sales.db/.hivekeeper-events", "hdfs://nn/w
 ELSEWHERE = "hdfs://nn/warehouse/archive.db/kept"
 NEW = "hdfs://nn/warehouse/archive.db/.hivekeeper-kept"
 GAP = ["rename_exact", f"/ready/u00001 {PLACE}"]
+BEFORE = {f"events//{nth}" for nth in range(3)}
 COMMANDS = pytest.mark.parametrize("command", [Desk.recover, Desk.compact, Desk.verify], ids=["recover", "compact", "verify"])
 
 
-def interrupt(words=GAP):
+def interrupt(words=GAP, before=lambda _world: None):
     world = World()
     world.catalog.databases.update(["archive", "tenant"])
     world.catalog.homes.update({name: f"hdfs://nn/warehouse/{name}.db" for name in ("sales", "archive", "tenant")})
     for home in world.catalog.homes.values():
         world.files.writer.make_directory(home)
     world.add_table(a_table((), kind="MANAGED_TABLE", create_time=5, location=PLACE), {"": [1000] * 3})
+    before(world)
     desk = Desk(world, backup_table=False)
     desk.kill_before(words, desk.compact)
     return desk
@@ -58,12 +60,16 @@ def desk_of(world, name):
     return desk
 
 
-def add(world, name="tenant.mine", **changes):
-    """A table of that second, without a directory."""
+def table_of(name):
+    """A table of that second."""
     database, _, base = name.partition(".")
     place = f"hdfs://nn/warehouse/{database}.db/{base}"
-    table = replace(a_table((), kind="MANAGED_TABLE", name=base, create_time=5, location=place), database=database)
-    world.catalog.add_table(replace(table, **changes), [])
+    return replace(a_table((), kind="MANAGED_TABLE", name=base, create_time=5, location=place), database=database)
+
+
+def add(world, name="tenant.mine", **changes):
+    """One without a directory."""
+    world.catalog.add_table(replace(table_of(name), **changes), [])
     return desk_of(world, name)
 
 
@@ -78,12 +84,11 @@ def test_its_commands_tell_that_its_rows_are_missing(command, new):
 
 def test_the_advice_brings_its_rows_back():
     desk = interrupt()
-    before = {*(f"events//{nth}" for nth in range(3))}
     kept = rename(desk)
     problem = kept.recover().tables[0].problem
     assert f"hdfs dfs -mv {FORMER} {NEW}, then: hivekeeper recover --table {NAME}" in problem.next
     desk.world.files.writer.rename_into(FORMER, NEW)
-    assert (kept.recover().code, set(desk.world.rows_of(NAME))) == (Exit.DONE, before)
+    assert (kept.recover().code, set(desk.world.rows_of(NAME))) == (Exit.DONE, BEFORE)
 
 
 def test_the_advice_makes_way_where_a_table_of_the_new_name_has_left_records():
@@ -129,6 +134,19 @@ def test_one_that_took_another_name_since_all_tables_were_read_is_one_of_them():
     problem = mine.recover().tables[0].problem
     assert acted
     assert ("archive.last" in problem.what, "hdfs dfs" in problem.next) == (True, False)
+
+
+def test_it_is_told_though_not_all_tables_can_be_read(monkeypatch):
+    """Without a command, as others may be it."""
+    kept = rename(interrupt())
+
+    def refuse():
+        raise MetastoreUnavailable("sales has more than 1,000,000 tables")
+
+    monkeypatch.setattr(kept.world.metastore, "databases", refuse)
+    problem = kept.recover().tables[0].problem
+    assert (problem.code, "hdfs dfs" in problem.next) == (Code.LEFT_BEHIND, False)
+    assert "not known" in problem.what
 
 
 # ---- whom it does not stop
@@ -196,12 +214,11 @@ def test_of_a_table_with_a_directory_other_databases_are_not_asked():
 def test_a_run_of_its_own_is_recovered_whatever_else_there_is():
     """Also of a table that is to be left alone (`hivekeeper.skip`), for which the records are looked at before."""
     desk = interrupt()
-    world, place = desk.world, "hdfs://nn/warehouse/tenant.db/mine"
-    table = replace(a_table((), kind="MANAGED_TABLE", name="mine", create_time=5, location=place), database="tenant")
+    world, table = desk.world, table_of("tenant.mine")
     world.add_table(table, {"": [1000] * 3})
     before = world.rows_of("tenant.mine")
     mine = desk_of(world, "tenant.mine")
-    mine.kill_before(["rename_exact", f"/ready/u00001 {place}"], mine.compact)
+    mine.kill_before(["rename_exact", f"/ready/u00001 {table.location}"], mine.compact)
     world.catalog.drop_table("sales.events")
     world.files.namespace.advance(3_600_001)
     world.catalog.put_table(replace(table, parameters={"hivekeeper.skip": "true"}))
@@ -233,13 +250,18 @@ def test_a_database_at_a_place_that_cannot_be_looked_at_stops_no_table_without_a
 # ---- what is left over
 
 
-def test_what_is_left_over_names_it_and_the_command_that_brings_its_rows_back():
+@pytest.mark.parametrize("since", ["", "loaded"])
+def test_what_is_left_over_names_it_and_the_command_that_brings_its_rows_back(since):
     desk = interrupt()
-    rename(desk)
+    kept = rename(desk)
+    if since:
+        # INSERT INTO makes the directory.
+        desk.world.files.writer.make_directory(ELSEWHERE)
+        kept.append("", "n1")
     shown = show_orphans(a_context(desk.world.cluster, Selection(databases=("sales",)), "20260201t020304z-0000"))
     for result in (shown, clean(desk), clean(desk)):
         found = records(result)
-        assert f"It may have been renamed: {NAME}, without a directory" in found.why
+        assert f"It may have been renamed: {NAME}, without a directory from before that run" in found.why
         assert found.next == f"if it was renamed: hdfs dfs -mv {FORMER} {NEW}, then: hivekeeper recover --table {NAME}"
 
 
@@ -257,6 +279,40 @@ def test_what_is_left_over_names_none_that_cannot_be_it(changes):
     desk = interrupt()
     desk.world.catalog.drop_table("sales.events")
     add(desk.world, **changes)
+    found = records(clean(desk))
+    assert "without a directory" not in found.why
+    assert "interrupted" in found.why
+
+
+def test_the_rows_of_one_that_was_loaded_since_stay_and_are_told():
+    """As `history --orphans` advises."""
+    desk = interrupt()
+    kept = rename(desk)
+    desk.world.files.writer.make_directory(ELSEWHERE)
+    kept.append("", "n1")
+    desk.world.files.writer.rename_into(FORMER, NEW)
+    result = kept.recover()
+    assert (result.code, bool(kept.log().pinned)) == (Exit.INVESTIGATE, True)
+    assert {"n1", *BEFORE} <= set(desk.world.rows_anywhere())
+
+
+def test_what_is_left_over_names_no_table_of_its_second_with_an_older_directory():
+    desk = interrupt(before=lambda world: world.add_table(table_of("tenant.older"), {"": [1000]}))
+    desk.world.catalog.drop_table("sales.events")
+    assert "without a directory" not in records(clean(desk)).why
+
+
+def test_what_is_left_over_of_a_table_with_partitions_names_none():
+    """Their directory has the control directory in it, and both move."""
+    world = World()
+    world.catalog.databases.add("tenant")
+    world.catalog.homes["sales"] = PLACE.rpartition("/")[0]
+    table = a_table(("dt",), kind="MANAGED_TABLE", create_time=5, location=PLACE)
+    world.add_table(table, {"dt=1": [1000] * 3})
+    desk = Desk(world, backup_table=False)
+    desk.kill_before(["rename_exact", f"/ready/u00001 {PLACE}"], desk.compact)
+    world.catalog.drop_table("sales.events")
+    add(world, partition_columns=table.partition_columns)
     found = records(clean(desk))
     assert "without a directory" not in found.why
     assert "interrupted" in found.why
