@@ -136,6 +136,18 @@ def test_one_that_took_another_name_since_all_tables_were_read_is_one_of_them():
     assert ("archive.last" in problem.what, "hdfs dfs" in problem.next) == (True, False)
 
 
+def test_it_is_told_by_a_command_that_has_read_the_places_of_all_tables_before():
+    desk = interrupt()
+    desk.world.forget()
+    assert desk.world.metastore.table_locations()["sales.events"] == PLACE
+    for _ in Hive(desk.world).rename_table("sales.events", NAME):
+        pass
+    desk.world.catalog.put_table(replace(desk.world.table(NAME), location=ELSEWHERE))
+    result = desk_of(desk.world, NAME).verify()
+    assert desk.world.metastore.table_locations()["sales.events"] == PLACE
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.LEFT_BEHIND)
+
+
 def test_it_is_told_though_not_all_tables_can_be_read(monkeypatch):
     """Without a command, as others may be it."""
     kept = rename(interrupt())
