@@ -36,7 +36,7 @@ from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.runlog.run_files import CLEANUP, RunPlan
 from hivekeeper.steps import finish, ownership, recover, removal, table_lock
 from hivekeeper.steps import orphans as finding
-from hivekeeper.steps.census import Census
+from hivekeeper.steps.census import Census, shared_census
 from hivekeeper.steps.grounds import Directories, Grounds
 from hivekeeper.steps.observe import find_existing, find_homes, qualify_all, qualify_table
 from hivekeeper.steps.removal import Aside
@@ -54,7 +54,7 @@ def clean_up_orphans(context: Context) -> CommandResult:
     """Discard what is left of dropped tables in each selected database."""
     cluster = context.cluster
     began = cluster.clock.monotonic_ms()
-    looked, census = orphans.show_orphans(context, partial(_end_wait, context)), Census(cluster)
+    looked, census = orphans.show_orphans(context, partial(_end_wait, context)), shared_census(cluster)
     outcomes = per_table.Outcomes()
     for found in looked.tables:
         # Each database comes before its tables, by which its leftovers are known.

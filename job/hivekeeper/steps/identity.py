@@ -6,19 +6,20 @@ same second and no table of that name and time is left. Paths in the records are
 
 from __future__ import annotations
 
-from typing import Container, Dict, Sequence
+from typing import Container, Dict, Iterable, Sequence
 
 from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
+from hivekeeper.plan import renamed
 from hivekeeper.ports import Cluster, renamed_meanwhile, require_readable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, LoggedRun, known_as
 from hivekeeper.runlog.run_files import RunPlan
-from hivekeeper.steps import left_behind
+from hivekeeper.steps import left_behind, renames
 from hivekeeper.steps.census import shared_census
 from hivekeeper.steps.observe import find_lives
 
@@ -48,7 +49,7 @@ def is_about(cluster: Cluster, table: Table, known: Table) -> bool:
     """Whether the table of a record can be this one, perhaps under its former name, wherever the record lies."""
     if known.create_time != table.create_time or known.full_name == table.full_name:
         return known.create_time == table.create_time
-    return table.create_time != 0 and is_alike(table, known) and not left_behind.is_another(cluster, table, known.full_name)
+    return table.create_time != 0 and _is_like(table, known) and not left_behind.is_another(cluster, table, known.full_name)
 
 
 def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: RunPlan) -> None:
@@ -74,12 +75,12 @@ def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: 
         if found is None or found.create_time != known.create_time:
             gone = one.full_name
             continue
-        if not is_alike(found, known) or (known.partitioned and not _has_one_of(cluster, found, {unit.live for unit in plan.units})):
+        if not _may_be(cluster, found, plan):
             continue
         how = _set_back(table, one, control) if known.partitioned else _bring(cluster, one, control)
         raise NeedsInvestigation(
             f"{table.full_name}: its control directory holds the interrupted run {plan.run} of {known.full_name}, which may be "
-            f"{one.full_name} now: that was created in the same second, with the same columns",
+            f"{one.full_name} now: that was created in the same second, with the same columns, or more",
             code=Code.OTHER_TABLE,
             state=f"nothing was touched; rows that readers of {one.full_name} miss may be in {control.top} alone",
             next=f"if it was renamed: {how}; if not: see docs/runbook.md, the table changed meanwhile",
@@ -87,6 +88,39 @@ def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: 
     if gone:
         census.expire()
         raise renamed_meanwhile(gone)
+    _refuse_untold(table, census.tables_twice(), control, plan)
+
+
+def _refuse_untold(table: Table, tables: Iterable[Table], control: ControlPaths, plan: RunPlan) -> None:
+    """Raise NeedsInvestigation if the metastore does not tell all that is asked of some table: it may be the one of an interrupted run. But
+    not where this one has its name and owner, as it has once it was dropped and created again: a script does so each night, and whoever
+    owns a table that cannot be read would stop all of them.
+    """
+    known = plan.table
+    if (table.full_name, table.owner) == (known.full_name, known.owner):
+        return
+    untold = next((one for one in tables if one.unreadable and one.create_time in (0, known.create_time)), None)
+    if untold is not None:
+        raise NeedsInvestigation(
+            f"{table.full_name}: its control directory holds the interrupted run {plan.run} of {known.full_name}, which may be "
+            f"{untold.full_name} now: the metastore does not tell enough of that: {untold.unreadable}",
+            code=Code.OTHER_TABLE,
+            state=f"nothing was touched; rows that readers of the renamed table miss may be in {control.top} alone",
+            next=f"let this user read the definition of {untold.full_name}, then run again; or find out what became of {known.full_name}: "
+            "see docs/runbook.md, the table changed meanwhile",
+        )
+
+
+def _may_be(cluster: Cluster, found: Table, plan: RunPlan) -> bool:
+    """Whether a table of the second of a plan's table may be that one."""
+    if plan.table.partitioned:
+        return _is_like(found, plan.table) and _has_one_of(cluster, found, {unit.live for unit in plan.units})
+    return renamed.is_alike(found, plan.table) or renames.may_be_without_rows(cluster, plan.table, found)
+
+
+def _is_like(one: Table, known: Table) -> bool:
+    """Whether a table's definition can be what became of the known one; of a table that was altered, too, its owner must say so."""
+    return renamed.is_alike(one, known) or (one.owner == known.owner and renamed.may_have_become(known, one))
 
 
 def _has_one_of(cluster: Cluster, one: Table, lives: Container[str]) -> bool:
@@ -109,13 +143,7 @@ def _bring(cluster: Cluster, one: Table, control: ControlPaths) -> str:
     """How to give a renamed table its records back."""
     if not one.location or cluster.files.is_foreign(one.location):
         return "find out who gave it that location: its server is not configured here"
-    home = ControlPaths.of(one.location, partitioned=False).top
-    return f"hdfs dfs -mv {quoting.hdfs(control.top)} {quoting.hdfs(home)}, then: hivekeeper recover --table {quoting.shell(one.full_name)}"
-
-
-def is_alike(one: Table, other: Table) -> bool:
-    """Whether two definitions can be one table's under two names: a rename changes neither kind nor columns."""
-    return (one.kind, one.columns, one.partition_columns) == (other.kind, other.columns, other.partition_columns)
+    return renames.how_to_bring(cluster, one, control)
 
 
 def know_history(cluster: Cluster, table: Table, history: History) -> History:

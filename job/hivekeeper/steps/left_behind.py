@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 from bisect import bisect_left
 from contextlib import suppress
@@ -19,19 +20,19 @@ from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunPaths
-from hivekeeper.plan import listings
-from hivekeeper.ports import Cluster, Files, NoPermission
+from hivekeeper.plan import listings, renamed
+from hivekeeper.ports import Cluster, Files, FilesError, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RunPlan
-from hivekeeper.steps import orphans, ownership
+from hivekeeper.steps import orphans, ownership, renames
 from hivekeeper.steps.fitness import MOST_AGE_MS
 from hivekeeper.steps.whereabouts import usable_until
 
-TRANSLATED = "TRANSLATED_TO_EXTERNAL"
+log = logging.getLogger(__name__)
 
 # Tables by their locations.
 Placed = Sequence[Tuple[str, str]]
@@ -78,8 +79,10 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str],
 
     A control directory at whose home another table lies by now counts as that one's, but for unfinished runs of this one: anybody may
     put a table there, and would hide that this one has lost its rows.
+
+    A table without a directory may also have lost its rows in another database, or have been altered since.
     """
-    if table.partitioned or not _follows_its_name(table) or (history is not None and _is_about_same_second(table, history)):
+    if table.partitioned or not renamed.follows_its_name(table) or (history is not None and _is_about_same_second(table, history)):
         return
     own = ControlPaths.of(table.location, partitioned=False)
     # Records in a directory of somebody else are not believed.
@@ -106,6 +109,85 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str],
                 f"hivekeeper recover --table {quoting.shell(table.full_name)}; but if it never had that name, and another table had it, "
                 "created in the same second: see docs/runbook.md, the table changed meanwhile",
             )
+    _refuse_without_directory(cluster, table, history, believed, owners)
+
+
+def _refuse_without_directory(
+    cluster: Cluster, table: Table, history: Optional[History], believed: FrozenSet[str], owners: FrozenSet[str]
+) -> None:
+    """Raise NeedsInvestigation if a run that was killed has rows away, beside the place of a table of any database that is gone, and this
+    table may be that one (`renames.may_be_without_rows`). Nothing is looked for where it has a directory, as nearly all have: somebody
+    else's second and killed run stop none of them.
+    """
+    if not table.create_time or renames.has_directory(cluster, table):
+        return
+    own = ControlPaths.of(table.location, partitioned=False)
+    if history is not None and any(table_id(plan.table) == table_id(table) for _, plan in _read_plans_away(cluster, table, own)):
+        # A run of its own has them away.
+        return
+    for control in _find_elsewhere(cluster, table, believed):
+        if control == own or not _recorded(cluster, table, control, owners, is_taken=True).get(table.create_time):
+            continue
+        for paths, plan in _read_plans_away(cluster, table, control):
+            if renames.may_be_without_rows(cluster, plan.table, table) and not is_another(cluster, table, plan.table.full_name):
+                possible = _find_possible(cluster, table, plan, paths)
+                raise _may_have_lost_its_rows(cluster, table, possible, control, plan, _make_way(table, own) if history is not None else "")
+
+
+def _find_elsewhere(cluster: Cluster, table: Table, believed: FrozenSet[str]) -> Iterator[ControlPaths]:
+    """The control directories of no table in the directories of all databases, and beside a table, from which a rename may have brought it:
+    on its own server, as Hive renames nothing to another one. A place that cannot be looked at is anybody's choice, and stops nobody.
+    """
+    server = names.server_of(table.location)
+    homes = [(table.database, names.parent(table.location)), *sorted(cluster.metastore.database_locations().items())]
+    for database, home in dict.fromkeys((database, home.rstrip("/")) for database, home in homes):
+        if names.server_of(home) != server or home == server:
+            continue
+        try:
+            found = _find_orphans(cluster, database, home, believed)
+        except FilesError as error:
+            log.info("table=%s step=find-records failed reason=%r", table.log_field, str(error))
+            continue
+        homeless, taken = found or ((), ())
+        yield from map(ControlPaths, (*homeless, *taken))
+
+
+def _read_plans_away(cluster: Cluster, table: Table, control: ControlPaths) -> Iterator[Tuple[RunPaths, RunPlan]]:
+    """The plans of unfinished runs that have rows away. What cannot be read says nothing."""
+    # As in _find_tables.
+    cluster = replace(cluster, log_entries={})
+    with suppress(HivekeeperError, NoPermission):
+        history = store.read_history(cluster, control)
+        for paths in map(control.run, orphans.find_unfinished(cluster, control, history)):
+            plan = store.read_plan(cluster, replace(table, location=control.home), paths)
+            if plan is not None and may_miss_rows(cluster.files, [paths], [plan]):
+                yield paths, plan
+
+
+def _find_possible(cluster: Cluster, table: Table, plan: RunPlan, paths: RunPaths) -> Optional[Sequence[str]]:
+    """The other tables that may be the renamed one; None if not all tables can be read: then this one is told all the same."""
+    try:
+        return [one.full_name for one in renames.find_possible(cluster, plan.table, paths) if one.full_name != table.full_name]
+    except (HivekeeperError, MetastoreUnavailable) as error:
+        log.info("table=%s step=read-tables failed reason=%r", table.log_field, str(error))
+        return None
+
+
+def _may_have_lost_its_rows(
+    cluster: Cluster, table: Table, others: Optional[Sequence[str]], control: ControlPaths, plan: RunPlan, way: str
+) -> NeedsInvestigation:
+    also = "; which other ones may be it is not known" if others is None else f"; so may {', '.join(others)}" if others else ""
+    # A command only where no other table may be the one that was renamed: anybody can make a table look so.
+    how = "find out which of them was renamed"
+    if others == []:
+        how = f"if it was renamed: {way}{renames.how_to_bring(cluster, table, control)}"
+    return NeedsInvestigation(
+        f"{table.full_name}: it has no directory, and may have been renamed from {plan.table.full_name} while the interrupted run "
+        f"{plan.run} had its rows away: they are in {control.top}{also}",
+        code=Code.LEFT_BEHIND,
+        state="nothing was touched; the rows may be in that directory alone",
+        next=f"{how}; if not: see docs/runbook.md, the table changed meanwhile",
+    )
 
 
 def _is_about_same_second(table: Table, history: History) -> bool:
@@ -119,11 +201,6 @@ def _make_way(table: Table, own: ControlPaths) -> str:
     """
     aside = f"{own.top}-before-{table.create_time}"
     return f"hdfs dfs -mv {quoting.hdfs(own.top)} {quoting.hdfs(aside)} (of the table that had the name before), then: "
-
-
-def _follows_its_name(table: Table) -> bool:
-    """Whether Hive moves the table's directory when the table is renamed."""
-    return table.kind == "MANAGED_TABLE" or table.parameters.get(TRANSLATED, "").lower() == "true"
 
 
 def _find_orphans(cluster: Cluster, database: str, beside: str, believed: FrozenSet[str]) -> Optional[Found]:
@@ -340,7 +417,7 @@ def _forms_of(table: Table) -> FrozenSet[bytes]:
 
 
 def _form_of_definition(table: Table) -> bytes:
-    """The same for two definitions that are alike (`identity.is_alike`)."""
+    """The same for two definitions that are alike (`renamed.is_alike`)."""
     columns = ([[column.name, column.type] for column in some] for some in (table.columns, table.partition_columns))
     return _digest([table.kind, *columns])
 

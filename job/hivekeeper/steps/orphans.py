@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -16,13 +17,14 @@ from hivekeeper.names import BACKUP_OF, ControlPaths
 from hivekeeper.plan import retention
 from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
 from hivekeeper.plan.orphans import Orphan, OrphanKind, explain_backup_table, explain_records, ids_of
-from hivekeeper.ports import Cluster, FilesError, MetastoreRefused
+from hivekeeper.ports import Cluster, FilesError, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import orphan_mark, store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.orphan_mark import OrphanMark
-from hivekeeper.steps import ownership, removal
+from hivekeeper.runlog.run_files import CLEANUP
+from hivekeeper.steps import ownership, removal, renames
 from hivekeeper.steps.census import TABLES_AT_ONCE
 from hivekeeper.steps.namenode_time import ask_time
 from hivekeeper.steps.observe import TooLarge, ask_where_allowed, look_in_portions
@@ -302,6 +304,10 @@ def _describe(
     why, then = explain_records(control.top, history.table_id, tables, database, cluster.files.is_foreign, is_worked_in)
     if unfinished:
         why += f". Run {unfinished[0]} was interrupted: rows that readers miss may be there alone"
+        possible = _find_possible(cluster, control, unfinished)
+        if possible:
+            why += f". It may have been renamed: {', '.join(one.full_name for one in possible)}, without a directory from before that run"
+            then = f"if it was renamed: {_how_to_bring(cluster, possible, control)}"
     backups = [backup for backup in retention.list_backups(history) if backup.effects]
     return Orphan(
         OrphanKind.RECORDS,
@@ -315,6 +321,25 @@ def _describe(
         last_ms=history.runs[-1].timestamp_ms if history.runs else None,
         may_go=is_worked_in,
     )
+
+
+def _how_to_bring(cluster: Cluster, possible: Sequence[Table], control: ControlPaths) -> str:
+    """A command only where it is clear to which table: anybody can make one look like the renamed one."""
+    if len(possible) == 1:
+        return renames.how_to_bring(cluster, possible[0], control)
+    return "find out which of them it is now; then see docs/runbook.md, the table changed meanwhile"
+
+
+def _find_possible(cluster: Cluster, control: ControlPaths, unfinished: Iterable[str]) -> Sequence[Table]:
+    """The tables that may be the one of these runs, renamed while its rows were away. What cannot be asked for tells of none."""
+    with suppress(HivekeeperError, FilesError, MetastoreUnavailable):
+        home = Table.without_definition("(no table)", names.base(control.home), "")
+        for directory in unfinished:
+            paths = control.run(directory)
+            plan = store.read_plan(cluster, replace(home, location=control.home), paths)
+            if plan is not None and plan.operation != CLEANUP:
+                return renames.find_possible(cluster, plan.table, paths)
+    return ()
 
 
 def _find_worked_in(

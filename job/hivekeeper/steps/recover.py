@@ -16,7 +16,7 @@ from hivekeeper import names, quoting
 from hivekeeper.errors import NeedsInvestigation, Stopped
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
-from hivekeeper.plan import listings, recover
+from hivekeeper.plan import listings, recover, renamed
 from hivekeeper.plan.ownership import OWNER_AND_GROUP
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
@@ -202,7 +202,8 @@ def _of_other_owner(run: Run, plan: RunPlan) -> NeedsInvestigation:
 
 def _may_be_of_this_table(run: Run, plan: RunPlan) -> bool:
     """Whether the plan is about this table, as far as another owner does not speak against it. Two tables can be created in one second, so
-    under another name there must be more evidence: the same definition, and no unit whose live holds files of which the plan knows none.
+    under another name there must be more evidence: the same definition, or what may have become of it, and no unit whose live holds files
+    of which the plan knows none.
 
     A cleanup needs no such files: of live, its recovery changes only a file of which the log says that a run joined it.
     """
@@ -210,7 +211,7 @@ def _may_be_of_this_table(run: Run, plan: RunPlan) -> bool:
         return False
     if plan.table.full_name == run.table.full_name:
         return True
-    return identity.is_alike(run.table, plan.table) and (plan.operation not in EXCHANGES or _knows_live(run, plan))
+    return renamed.may_have_become(plan.table, run.table) and (plan.operation not in EXCHANGES or _knows_live(run, plan))
 
 
 def _knows_live(run: Run, plan: RunPlan) -> bool:

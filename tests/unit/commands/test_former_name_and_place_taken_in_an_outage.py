@@ -10,6 +10,7 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.errors import Refused
+from hivekeeper.model import Column
 from hivekeeper.reasons import Code
 from hivekeeper.steps import identity
 from support.builders import a_table
@@ -18,8 +19,10 @@ from support.hive_statements import Hive
 from support.leftovers import wait
 from unit.commands.test_location_set_in_an_outage import NEW, hidden, killed
 
+ALTERED = {"columns": (Column("id", "int"), Column("more", "int"))}
 
-def renamed(desk):
+
+def renamed(desk, **changes):
     """sales.events becomes sales.old, which lies elsewhere but for its partitions."""
     world = desk.world
     world.catalog.put_table(replace(world.table("sales.events"), kind="EXTERNAL_TABLE"))
@@ -27,6 +30,7 @@ def renamed(desk):
     list(hive.rename_table("sales.events", "sales.old"))
     world.files.writer.make_directory(NEW)
     list(hive.set_location("sales.old", "", NEW))
+    world.catalog.put_table(replace(world.table("sales.old"), **changes))
     wait(desk, 1)
     old = Desk(world, "sales.old")
     old.runs = list(desk.runs)
@@ -48,10 +52,11 @@ def code_of(result):
 
 
 @pytest.mark.parametrize("name", [None, "events", "salaries"], ids=["nobody has its place", "another one has name and place", "place"])
-def test_readers_of_the_renamed_table_are_told_until_they_have_their_rows(name):
+@pytest.mark.parametrize("changes", [{}, ALTERED], ids=["", "altered"])
+def test_readers_of_the_renamed_table_are_told_until_they_have_their_rows(name, changes):
     desk = killed()
     place = desk.live()
-    old = renamed(desk)
+    old = renamed(desk, **changes)
     if name:
         theirs = put_at_its_place(old, place, name)
         for command in (theirs.recover, theirs.compact):
@@ -70,6 +75,17 @@ def test_readers_of_the_renamed_table_are_told_until_they_have_their_rows(name):
     wait(old, 1)
     assert old.recover().code is Exit.DONE
     assert not hidden(old)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"columns": (Column("other", "int"),)}, {**ALTERED, "owner": "somebody"}], ids=["other columns", "another owner"]
+)
+def test_one_that_cannot_be_it_holds_nothing_up(changes):
+    desk = killed()
+    place = desk.live()
+    theirs = put_at_its_place(renamed(desk, **changes), place)
+    assert code_of(theirs.recover()) == (Exit.INVESTIGATE, Code.CHANGED_IN_OUTAGE)
+    assert theirs.recover().code is Exit.DONE
 
 
 def test_one_whose_partitions_cannot_be_read_may_be_it(monkeypatch):

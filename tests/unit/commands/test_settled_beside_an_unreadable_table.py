@@ -13,6 +13,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.model import Selection
 from hivekeeper.ports import MetastoreRefused
+from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import Desk
@@ -48,11 +49,7 @@ def leave(*_):
     pass
 
 
-# docs/SECURITY.md, "A table that is renamed while a killed run has its rows away".
-OPEN = pytest.mark.xfail(strict=True, reason="known, and not prevented yet")
-
-
-@pytest.mark.parametrize("act", [leave, *(pytest.param(act, marks=OPEN) for act in (make_unreadable, make_heavy, close_its_database))])
+@pytest.mark.parametrize("act", [leave, make_unreadable, make_heavy, close_its_database])
 def test_the_interrupted_run_of_the_renamed_one_is_not_ended(monkeypatch, act):
     world, name = World(), "archive.kept"
     world.catalog.databases.update(["archive", "tenant"])
@@ -82,3 +79,41 @@ def test_the_interrupted_run_of_the_renamed_one_is_not_ended(monkeypatch, act):
     desk.table = name
     result = desk.recover()
     assert (result.code, world.rows_of(name)) == (Exit.DONE, before)
+
+
+@pytest.mark.parametrize("act", [make_unreadable, make_heavy, close_its_database])
+def test_a_table_that_is_dropped_and_created_again_each_night_is_not_stopped_by_one(monkeypatch, act):
+    world, name = World(), "tenant.mine"
+    world.catalog.databases.add("tenant")
+    world.add_table(a_table((), kind="MANAGED_TABLE", create_time=5), {"": [1000] * 3})
+    mine = a_table((), name="mine", location="hdfs://nn/data/mine", create_time=77)
+    world.catalog.add_table(replace(mine, database="tenant"), [])
+    desk = Desk(world, backup_table=False)
+    desk.kill_before(GAP, desk.compact)
+    for _ in Hive(world).drop_table("sales.events"):
+        pass
+    world.add_table(a_table((), kind="MANAGED_TABLE", create_time=99), {"": [1000] * 3})
+    world.files.namespace.advance(3_600_001)
+    world.forget()
+    act(world, monkeypatch, world.cluster, name)
+    problem = desk.recover().tables[0].problem
+    assert problem.code is Code.CHANGED_IN_OUTAGE
+    assert desk.compact().code is Exit.DONE
+
+
+def test_one_of_another_second_may_not_be_the_renamed_one(monkeypatch):
+    """Nor does it stop a table of another name at that place."""
+    world, name = World(), "tenant.other"
+    world.catalog.databases.add("tenant")
+    world.add_table(a_table((), kind="MANAGED_TABLE", create_time=5), {"": [1000] * 3})
+    world.catalog.add_table(replace(a_table((), name="other", location="hdfs://nn/data/other", create_time=77), database="tenant"), [])
+    desk = Desk(world, backup_table=False)
+    desk.kill_before(GAP, desk.compact)
+    for _ in Hive(world).drop_table("sales.events"):
+        pass
+    world.catalog.add_table(a_table((), name="mine", location=PLACE, create_time=99), [])
+    world.files.namespace.advance(3_600_001)
+    world.forget()
+    make_heavy(world, monkeypatch, world.cluster, name)
+    desk.table = "sales.mine"
+    assert desk.recover().tables[0].problem.code is Code.CHANGED_IN_OUTAGE
