@@ -23,8 +23,9 @@ class FileInfo(NamedTuple):
     """One entry of a directory listing. A tuple, because a run may hold a million of them.
 
     `file_id` is the inode: on HDFS and local file systems it survives a rename and no two files have the
-    same one at the same time. `is_open`: the file is open for writing (always False if the file system cannot tell). `begin` is not 0 for
-    a file that lies in the one at this path, from there on, and was called `inner`; only `Rows` reads it.
+    same one at the same time. `is_open`: the file is open for writing (always False if the file system cannot tell). `is_lost`: some of its
+    blocks are on no DataNode, or only bad copies of them (known only in a listing of HDFS). `begin` is not 0 for a file that lies in the
+    one at this path, from there on, and was called `inner`; only `Rows` reads it.
     """
 
     path: str
@@ -38,6 +39,7 @@ class FileInfo(NamedTuple):
     group: str = ""
     mode: int = 0
     is_open: bool = False
+    is_lost: bool = False
     begin: int = 0
     inner: str = ""
 

@@ -356,6 +356,13 @@ class Code(Coded):
         "cleanup again",
     )
 
+    LIVE_LOST_BLOCKS = (
+        Topic.BACKUPS,
+        None,
+        "no DataNode has some blocks of the files that runs have put into live, so the old files may be the only copy of these rows",
+        "`hdfs fsck` on the file; if the blocks do not come back, roll back. The backup goes once live can be read, or was replaced",
+    )
+
     ROWS_DIFFER = Topic.VERIFY, None, "live does not hold the rows of the backup", "[verify says differs](runbook.md#verify-says-differs)"
     SAME_ROWS = Topic.VERIFY, None, "the files were replaced or discarded since, but the rows, or the certificate, are the same", "nothing"
     USER_DEFINED_TYPE = (

@@ -196,3 +196,13 @@ def test_only_where_the_answer_is_too_long_each_file_is_asked_for_and_other_answ
 def test_directories_are_told_without_any_block(wide, gateway):
     files = client_of_short_answers(gateway, **ALL_SHORT)
     assert [entry.name for entry in files.look_hidden_directories([wide.root])[wide.root].entries] == [".staging"]
+
+
+def test_a_listing_tells_of_which_file_no_datanode_has_a_good_copy(place, layout):
+    (block,) = place.files.blocks(place.of("b"))["b"]
+    (stored,) = (layout.run / "datanode").rglob(f"blk_{block.id}")
+    stored.write_bytes(b"x" * block.length)
+    with pytest.raises(FilesError):
+        # Its reader tells the NameNode of a bad copy.
+        list(place.files.read_pieces(place.files.stat(place.of("b"))))
+    assert [entry.name for entry in place.files.look([place.root])[place.root].entries if entry.is_lost] == ["b"]

@@ -129,7 +129,7 @@ def _is_left_away(cluster: Cluster, control: ControlPaths) -> bool:
     try:
         return left_away.has_taken_away(cluster, control, run_directory.find_unfinished(cluster, control))
     except (Refused, NoPermission):
-        return False
+        return left_away.may_have_taken_away(cluster, control)
 
 
 def refuse_left_elsewhere(context: Context, table: Table) -> None:

@@ -28,7 +28,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
 from hivekeeper.steps.arrivals import move_late
 from hivekeeper.steps.checks import why_too_many
-from hivekeeper.steps.cut import NOT_TO_TRASH, cut_off, is_begun
+from hivekeeper.steps.cut import NOT_TO_TRASH, cut_off, is_begun, why_lost
 from hivekeeper.steps.grounds import Grounds
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.run_directory import Run, fenced, require_lock, return_backup
@@ -308,7 +308,7 @@ def _discard_held(run: Run, grounds: Grounds, unit: PlannedUnit, how: How) -> Un
     source, held, doomed = _places(run, unit)
     why, late = find_objection(run, unit, held, takes_late=grounds.is_at(unit.unit, unit.live))
     # To move and to compare a hundred thousand files takes its time.
-    why = why or how.why_stays or grounds.why_kept(_place_of(unit))
+    why = why or how.why_stays or grounds.why_kept(_place_of(unit)) or _why_only_copy(run, unit)
     if not why and how.to_trash:
         why = _move_to_trash(run, unit, held)
     if why:
@@ -318,6 +318,17 @@ def _discard_held(run: Run, grounds: Grounds, unit: PlannedUnit, how: How) -> Un
         run.files.rename_exact(held, doomed)
         run.files.delete_tree(doomed)
     return UnitResult(unit, Outcome.DISCARDED, late_files=late)
+
+
+def _why_only_copy(run: Run, unit: PlannedUnit) -> Optional[Reason]:
+    """Why a backup stays although the rules let it go: what runs have put into live in its place cannot be read."""
+    if not manifests.tells(manifests.expect(unit.expected)):
+        return None
+    lost = [entry for entry in run.look([unit], [unit.live])[unit.live].entries if entry.is_lost]
+    # By id, too: where it was moved over, a file may have got another name.
+    names_of = {(file.name, file.length) for file in unit.expected}
+    ids = {file.file_id for file in unit.expected if file.file_id}
+    return why_lost(entry for entry in lost if entry.file_id in ids or (entry.name, entry.length) in names_of)
 
 
 def _move_to_trash(run: Run, unit: PlannedUnit, held: str) -> Optional[Reason]:

@@ -9,7 +9,7 @@ without it the run cannot cut any more once it was taken over, and a recovery th
 from __future__ import annotations
 
 import logging
-from typing import Optional, Sequence, Tuple
+from typing import Iterable, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo
@@ -51,6 +51,10 @@ def cut_off(run: Run, unit: PlannedUnit, instead: Optional[UnitResult]) -> UnitR
         return _kept(unit, Code.BACKUP_CHANGED, f"somebody has written to {found.name}, which has it inside")
     if not _shows_same_rows(run, found, unit.inside):
         return _kept(unit, Code.BACKUP_CHANGED, f"{found.name} would show other rows without what is inside it")
+    seen = run.look([unit], [names.parent(found.path)])[names.parent(found.path)].entries
+    why = why_lost(entry for entry in seen if entry.file_id == found.file_id)
+    if why:
+        return UnitResult(unit, Outcome.KEPT, why=why)
     _mark(run, unit)
     return _cut(run, unit, unit.inside, found, blocks)
 
@@ -74,6 +78,12 @@ def _cut(run: Run, unit: PlannedUnit, inside: Inside, found: FileInfo, blocks: S
 
 def _kept(unit: PlannedUnit, code: Code, what: str) -> UnitResult:
     return UnitResult(unit, Outcome.KEPT, why=Reason(code, what))
+
+
+def why_lost(entries: Iterable[FileInfo]) -> Optional[Reason]:
+    """Why no backup goes that has the rows of these files of live: some have lost blocks."""
+    lost = next((entry.name for entry in entries if entry.is_lost), None)
+    return Reason(Code.LIVE_LOST_BLOCKS, f"no DataNode has some blocks of {lost}, which has these rows in live") if lost else None
 
 
 def is_begun(run: Run, unit: PlannedUnit) -> bool:

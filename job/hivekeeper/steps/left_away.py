@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Collection, Iterable, Optional, Sequence
 
 from hivekeeper import names, quoting
-from hivekeeper.errors import HivekeeperError, NeedsInvestigation
+from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunPaths, UnitNumber
 from hivekeeper.ports import Cluster, NoPermission, SourceMissing
@@ -24,6 +24,9 @@ from hivekeeper.steps.observe import ask_where_allowed, find_existing
 
 log = logging.getLogger(__name__)
 
+# Entries of the directories of all runs, of which each has a few.
+MOST_IN_RUNS = 100_000
+
 
 def has_taken_away(cluster: Cluster, control: ControlPaths, directories: Sequence[str]) -> bool:
     """Whether these runs, which are unfinished, have rows out of live that readers may miss: of units, or of what came to their places."""
@@ -32,6 +35,20 @@ def has_taken_away(cluster: Cluster, control: ControlPaths, directories: Sequenc
     if any(seen.entries for seen in cluster.files.look(aside, 1 + len(aside)).values()):
         return True
     return any(find_existing(cluster.files, _find_returning(cluster, paths)) for paths in runs)
+
+
+def may_have_taken_away(cluster: Cluster, control: ControlPaths) -> bool:
+    """The same of all runs of a table whose log this user may not read, as one who takes the place of another: a directory for what is to
+    come to live goes when a run ends.
+    """
+    try:
+        runs = [control.run(directory) for directory in store.find_runs(cluster.files, control)]
+        seen = cluster.files.look([paths.top for paths in runs], MOST_IN_RUNS)
+        open_ones = [paths for paths in runs if any(entry.name in ("ready", "restoring") for entry in seen[paths.top].entries)]
+        aside = [paths.state("retired") for paths in open_ones]
+        return any(one.entries for one in cluster.files.look(aside, 1 + len(aside)).values())
+    except (Refused, NoPermission):
+        return False
 
 
 def _find_returning(cluster: Cluster, paths: RunPaths) -> Sequence[str]:

@@ -5,6 +5,8 @@ import java.io.IOException;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 import org.apache.hadoop.hdfs.protocol.HdfsLocatedFileStatus;
+import org.apache.hadoop.hdfs.protocol.LocatedBlock;
+import org.apache.hadoop.hdfs.protocol.LocatedBlocks;
 
 /** One file or directory in a listing; `model.FileInfo` without the directory that contains it. */
 public class FileEntry {
@@ -19,6 +21,8 @@ public class FileEntry {
   public String group;
   public int mode;
   public boolean isOpen;
+  /** Some of its blocks are on no DataNode; known only in a listing with blocks. */
+  public boolean isLost;
   /** What the file system told of a single file or directory; null for a local file and in a listing, which may be long. Not for Python. */
   FileStatus status;
   /** Not for Python, nor known of a local file. */
@@ -50,13 +54,19 @@ public class FileEntry {
     entry.group = status.getGroup();
     entry.mode = status.getPermission().toShort();
     entry.hasAcl = status.hasAcl();
-    entry.isOpen = isBeingWritten(status);
+    LocatedBlocks blocks = status instanceof HdfsLocatedFileStatus ? ((HdfsLocatedFileStatus) status).getLocatedBlocks() : null;
+    entry.isOpen = blocks != null && blocks.isUnderConstruction();
+    // The last block of an open file may be on no DataNode yet.
+    entry.isLost = blocks != null && !entry.isOpen && hasLost(blocks);
     return entry;
   }
 
-  private static boolean isBeingWritten(FileStatus status) {
-    if (!(status instanceof HdfsLocatedFileStatus)) return false;
-    HdfsLocatedFileStatus located = (HdfsLocatedFileStatus) status;
-    return located.getLocatedBlocks() != null && located.getLocatedBlocks().isUnderConstruction();
+  /** As a client that reads it finds out: all copies are bad, or there are none. Of erasure-coded blocks that says nothing of single parts. */
+  private static boolean hasLost(LocatedBlocks blocks) {
+    for (LocatedBlock each : blocks.getLocatedBlocks()) {
+      LocatedBlock block = (LocatedBlock) each;
+      if (block.isCorrupt() || block.getLocations().length == 0) return true;
+    }
+    return false;
   }
 }
