@@ -130,6 +130,6 @@ def test_an_argument_is_not_ended_by_a_zero_in_a_name():
 
 
 def test_each_path_of_an_hdfs_command_to_copy_is_no_pattern():
-    told = [found for path in SOURCE.rglob("*.py") for found in re.findall(r"hdfs dfs -[^{]*\{(.*)", path.read_text("utf-8"))]
+    told = [found for path in SOURCE.rglob("*.py") for found in re.findall(r"hdfs dfs -[^{`]*\{(.*)", path.read_text("utf-8"))]
     assert len(told) == 13
     assert [line for line in told if not line.startswith("quoting.hdfs(") or "quoting.shell(control" in line] == []
