@@ -156,7 +156,7 @@ class Freezer:
         space.coarse_ms, space.remembered, space.made = coarse_ms, set(remembered), dict(made)
         nodes = {ROOT: space.root}
         for path, number, is_dir, mtime_ms, content, length, is_open, joined in entries:
-            node = Node(number, is_dir, mtime_ms, content, length, is_open, PLAIN, joined=joined)
+            node = Node(number, is_dir, mtime_ms, content, length, is_open, attributes=PLAIN, joined=joined)
             nodes[path] = node
             above, _, name = path.rpartition("/")
             nodes[above].children[name] = node
