@@ -68,6 +68,20 @@ def test_a_source_in_a_snapshot_is_not_taken_and_a_target_in_one_keeps_its_bytes
     place.superuser.disallowSnapshot(place.path)
 
 
+def test_a_joined_file_has_another_checksum_than_a_copy_of_it_until_it_is_cut(place, gateway):
+    """HDFS's default one is made of those of the blocks; DistCp compares them, and fails."""
+
+    def checksum(name):
+        return place.superuser.getFileChecksum(gateway.jvm.org.apache.hadoop.fs.Path(place.of(name))).toString()
+
+    place.files.write_new(place.of("whole"), "aaabbb")
+    place.files.write_new(place.of("own"), "aaa")
+    place.concat("a", "b")
+    assert checksum("a") != checksum("whole")
+    place.cut("a", 3)
+    assert checksum("a") == checksum("own")
+
+
 def test_what_a_snapshot_has_of_a_file_stays_when_the_file_is_cut(place):
     place.concat("a", "b", "c")
     place.superuser.allowSnapshot(place.path)
