@@ -168,6 +168,8 @@ def _read_plans_away(cluster: Cluster, table: Table, control: ControlPaths) -> I
 def _find_possible(cluster: Cluster, table: Table, plan: RunPlan, paths: RunPaths) -> Optional[Sequence[str]]:
     """The other tables that may be the renamed one; None if not all tables can be read: then this one is told all the same."""
     try:
+        if not renames.are_all_told(cluster, plan.table):
+            return None
         return [one.full_name for one in renames.find_possible(cluster, plan.table, paths) if one.full_name != table.full_name]
     except (HivekeeperError, MetastoreUnavailable) as error:
         log.info("table=%s step=read-tables failed reason=%r", table.log_field, str(error))

@@ -284,6 +284,18 @@ def test_a_closed_database_with_records_stops_no_table_without_a_directory(comma
     assert (result.code, result.tables[0].problem) == (Exit.DONE, None)
 
 
+def test_no_command_is_given_where_the_renamed_one_may_be_in_a_closed_database(monkeypatch):
+    """Another table looks like it, whose owner would get its rows."""
+    desk = interrupt()
+    rename(desk)
+    mine = add(desk.world)
+    close(monkeypatch, desk.world, "archive")
+    problem = mine.recover().tables[0].problem
+    assert (problem.code, "not known" in problem.what, "hdfs dfs" in problem.next) == (Code.LEFT_BEHIND, True, False)
+    found = records(clean(desk))
+    assert ("tenant.mine" in found.why, "hdfs dfs" in found.next) == (True, False)
+
+
 # ---- what is left over
 
 
