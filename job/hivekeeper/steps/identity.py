@@ -99,7 +99,7 @@ def _refuse_untold(table: Table, tables: Iterable[Table], control: ControlPaths,
     known = plan.table
     if (table.full_name, table.owner) == (known.full_name, known.owner):
         return
-    untold = next((one for one in tables if one.unreadable and one.create_time in (0, known.create_time)), None)
+    untold = renames.find_untold(tables, known)
     if untold is not None:
         raise NeedsInvestigation(
             f"{table.full_name}: its control directory holds the interrupted run {plan.run} of {known.full_name}, which may be "

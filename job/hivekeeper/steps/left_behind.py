@@ -21,7 +21,7 @@ from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import listings, renamed
-from hivekeeper.ports import Cluster, Files, FilesError, MetastoreUnavailable, NoPermission
+from hivekeeper.ports import Cluster, Files, FilesError, MetastoreRefused, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
@@ -136,7 +136,8 @@ def _refuse_without_directory(
 
 def _find_elsewhere(cluster: Cluster, table: Table, believed: FrozenSet[str]) -> Iterator[ControlPaths]:
     """The control directories of no table in the directories of all databases, and beside a table, from which a rename may have brought it:
-    on its own server, as Hive renames nothing to another one. A place that cannot be looked at is anybody's choice, and stops nobody.
+    on its own server, as Hive renames nothing to another one. A place that cannot be looked at is anybody's choice, and stops nobody; nor
+    does a database that is closed to this user.
     """
     server = names.server_of(table.location)
     homes = [(table.database, names.parent(table.location)), *sorted(cluster.metastore.database_locations().items())]
@@ -145,7 +146,7 @@ def _find_elsewhere(cluster: Cluster, table: Table, believed: FrozenSet[str]) ->
             continue
         try:
             found = _find_orphans(cluster, database, home, believed)
-        except FilesError as error:
+        except (FilesError, MetastoreRefused) as error:
             log.info("table=%s step=find-records failed reason=%r", table.log_field, str(error))
             continue
         homeless, taken = found or ((), ())
@@ -167,6 +168,8 @@ def _read_plans_away(cluster: Cluster, table: Table, control: ControlPaths) -> I
 def _find_possible(cluster: Cluster, table: Table, plan: RunPlan, paths: RunPaths) -> Optional[Sequence[str]]:
     """The other tables that may be the renamed one; None if not all tables can be read: then this one is told all the same."""
     try:
+        if not renames.are_all_told(cluster, plan.table):
+            return None
         return [one.full_name for one in renames.find_possible(cluster, plan.table, paths) if one.full_name != table.full_name]
     except (HivekeeperError, MetastoreUnavailable) as error:
         log.info("table=%s step=read-tables failed reason=%r", table.log_field, str(error))

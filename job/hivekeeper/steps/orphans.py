@@ -304,10 +304,10 @@ def _describe(
     why, then = explain_records(control.top, history.table_id, tables, database, cluster.files.is_foreign, is_worked_in)
     if unfinished:
         why += f". Run {unfinished[0]} was interrupted: rows that readers miss may be there alone"
-        possible = _find_possible(cluster, control, unfinished)
+        possible, how = _find_possible(cluster, control, unfinished)
         if possible:
             why += f". It may have been renamed: {', '.join(one.full_name for one in possible)}, without a directory from before that run"
-            then = f"if it was renamed: {_how_to_bring(cluster, possible, control)}"
+            then = f"if it was renamed: {how}"
     backups = [backup for backup in retention.list_backups(history) if backup.effects]
     return Orphan(
         OrphanKind.RECORDS,
@@ -323,23 +323,26 @@ def _describe(
     )
 
 
-def _how_to_bring(cluster: Cluster, possible: Sequence[Table], control: ControlPaths) -> str:
+def _how_to_bring(cluster: Cluster, known: Table, possible: Sequence[Table], control: ControlPaths) -> str:
     """A command only where it is clear to which table: anybody can make one look like the renamed one."""
-    if len(possible) == 1:
+    if len(possible) == 1 and renames.are_all_told(cluster, known):
         return renames.how_to_bring(cluster, possible[0], control)
-    return "find out which of them it is now; then see docs/runbook.md, the table changed meanwhile"
+    return "find out which table it is now; then see docs/runbook.md, the table changed meanwhile"
 
 
-def _find_possible(cluster: Cluster, control: ControlPaths, unfinished: Iterable[str]) -> Sequence[Table]:
-    """The tables that may be the one of these runs, renamed while its rows were away. What cannot be asked for tells of none."""
+def _find_possible(cluster: Cluster, control: ControlPaths, unfinished: Iterable[str]) -> Tuple[Sequence[Table], str]:
+    """The tables that may be the one of these runs, renamed while its rows were away, and what to do then. What cannot be asked for tells
+    of none.
+    """
     with suppress(HivekeeperError, FilesError, MetastoreUnavailable):
         home = Table.without_definition("(no table)", names.base(control.home), "")
         for directory in unfinished:
             paths = control.run(directory)
             plan = store.read_plan(cluster, replace(home, location=control.home), paths)
             if plan is not None and plan.operation != CLEANUP:
-                return renames.find_possible(cluster, plan.table, paths)
-    return ()
+                possible = renames.find_possible(cluster, plan.table, paths)
+                return possible, _how_to_bring(cluster, plan.table, possible, control)
+    return (), ""
 
 
 def _find_worked_in(

@@ -5,7 +5,7 @@ Reads only. That Hive's rename met no directory to move leaves such a table with
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, Iterable, List, Optional, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.model import Table
@@ -52,6 +52,16 @@ def find_possible(cluster: Cluster, known: Table, paths: RunPaths) -> List[Table
         shared_census(cluster).expire()
         found, _ = _find_in_census(cluster, known, since_id)
     return [found[name] for name in sorted(found)]
+
+
+def find_untold(tables: Iterable[Table], known: Table) -> Optional[Table]:
+    """The first of these of which the metastore does not tell all that is asked, and that may be the known one."""
+    return next((one for one in tables if one.unreadable and one.create_time in (0, known.create_time)), None)
+
+
+def are_all_told(cluster: Cluster, known: Table) -> bool:
+    """Whether no table may be the known one but those of `find_possible`."""
+    return find_untold(shared_census(cluster).tables_twice(), known) is None
 
 
 def _find_in_census(cluster: Cluster, known: Table, since_id: int) -> Tuple[Dict[str, Table], bool]:

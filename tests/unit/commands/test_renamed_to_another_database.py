@@ -11,7 +11,7 @@ import pytest
 from hivekeeper.codes import Exit
 from hivekeeper.commands.orphans import show_orphans
 from hivekeeper.model import Column, Selection, Storage
-from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable
+from hivekeeper.ports import FilesUnavailable, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.contexts import a_context
@@ -257,6 +257,43 @@ def test_a_database_at_a_place_that_cannot_be_looked_at_stops_no_table_without_a
     result = command(add(world, "archive.other", create_time=6))
     assert asked
     assert (result.code, result.tables[0].problem) == (Exit.DONE, None)
+
+
+def close(monkeypatch, world, closed):
+    """Let the metastore refuse all that it is asked of a database."""
+    for method in ("table_names", "tables"):
+        ask = getattr(world.metastore, method)
+
+        def refuse(database, *some, ask=ask):
+            if database == closed:
+                raise MetastoreRefused("User hivekeeper does not have privileges for SHOWTABLES")
+            return ask(database, *some)
+
+        monkeypatch.setattr(world.metastore, method, refuse)
+
+
+@COMMANDS
+def test_a_closed_database_with_records_stops_no_table_without_a_directory(command, monkeypatch):
+    desk = interrupt()
+    world = desk.world
+    world.add_table(replace(table_of("tenant.theirs"), create_time=77), {"": [1000] * 3})
+    assert desk_of(world, "tenant.theirs").compact().code is Exit.DONE
+    mine = add(world, "archive.other", create_time=6)
+    close(monkeypatch, world, "tenant")
+    result = command(mine)
+    assert (result.code, result.tables[0].problem) == (Exit.DONE, None)
+
+
+def test_no_command_is_given_where_the_renamed_one_may_be_in_a_closed_database(monkeypatch):
+    """Another table looks like it, whose owner would get its rows."""
+    desk = interrupt()
+    rename(desk)
+    mine = add(desk.world)
+    close(monkeypatch, desk.world, "archive")
+    problem = mine.recover().tables[0].problem
+    assert (problem.code, "not known" in problem.what, "hdfs dfs" in problem.next) == (Code.LEFT_BEHIND, True, False)
+    found = records(clean(desk))
+    assert ("tenant.mine" in found.why, "hdfs dfs" in found.next) == (True, False)
 
 
 # ---- what is left over
