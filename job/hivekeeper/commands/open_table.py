@@ -117,7 +117,12 @@ def settle_unfit(cluster: Cluster, table: Table, run: RunId, settings: Settings)
         # Somebody else runs the commands on this table.
         log.info("table=%s step=find-records failed reason=%r", table.log_field, str(error))
         return
-    history = store.read_history(cluster, control)
+    try:
+        history = store.read_history(cluster, control)
+    except NoPermission as error:
+        if left_away.may_have_taken_away(cluster, control):
+            raise _unsettled(table, error) from error
+        raise
     left_behind.refuse_left_behind(cluster, table, settings.trusted_owners, history)
     if orphans.find_unfinished(cluster, control, history):
         with hold_settled(cluster, table, control, run, settings):

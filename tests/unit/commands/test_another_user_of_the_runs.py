@@ -61,3 +61,10 @@ def test_a_table_of_which_nothing_is_away_is_passed_over(desk, world, command):
     desk.compact()
     close_records(world.files, desk.control.top)
     assert run_over_database(desk, command) == (Exit.DONE, {"sales.events": Code.NO_PERMISSION, "sales.orders": None})
+
+
+def test_so_it_is_of_a_table_that_is_to_be_left_alone_by_now(desk, world):
+    desk.kill_before(["ready/u00001", "dt=1"], desk.compact)
+    world.set_property(desk.table, **{"hivekeeper.skip": "true"})
+    close_records(world.files, desk.control.top)
+    assert run_over_database(desk, "compact-swap") == (Exit.INVESTIGATE, {"sales.events": Code.UNSETTLED, "sales.orders": None})
