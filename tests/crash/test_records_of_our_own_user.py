@@ -11,6 +11,7 @@ from typing import Mapping
 import pytest
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.fakes.rows import DataFile
@@ -97,3 +98,21 @@ def test_it_goes_back_where_nobody_but_our_user_may_write(mode):
     result = Desk(world, "sales.drafts", **SETTINGS).compact()
     assert outcomes(result) == {"dt=1": "put-back"}
     assert files_with_the_bytes(world) == {f"{LIVE}/part-00001.parquet": OURS}
+
+
+def test_a_directory_of_copies_that_is_gone_while_its_rights_are_read_ends_no_exchange():
+    world = build(TENANT, 0o777)
+    replace_a_source(world, HdfsUser(world.files.namespace, TENANT, [TENANT]))
+    ask, missed = world.files.attributes, []
+
+    def attributes(directories, *more):
+        found = ask(directories, *more)
+        if not missed and any("/ready/" in path for path in directories):
+            missed.extend(directories)
+            return {}
+        return found
+
+    world.files.attributes = attributes  # type: ignore[method-assign]
+    result = Desk(world, "sales.drafts", **SETTINGS).compact()
+    assert missed
+    assert (result.code, outcomes(result)) == (Exit.INVESTIGATE, {"dt=1": "misplaced"})

@@ -97,7 +97,9 @@ class PutBack:
         copies = self._find_copies(self._ready)
         if any(copies[number].owner in users for number in strange):
             # As a backup it is where others may pass: who may write to live could take them out of there, too.
-            known = files.attributes([self._ready])[self._ready]
+            known = files.attributes([self._ready]).get(self._ready)
+            if known is None:
+                raise SourceMissing(self._ready)
             files.guard({self._ready: ownership.without_write(known.mode, known.acl, users)})
         # As those of which the names are not clear.
         unclear = max([len(self._names), *(number + 1 for number in copies)])
