@@ -446,21 +446,25 @@ def keep_shown(history: History, verdicts: Sequence[Verdict], control: ControlPa
     shown = find_shown(control, [effect.place for verdict in verdicts for effect in verdict.going], lives)
     if not shown:
         return tuple(verdicts)
-    why_stay: Dict[UnitKey, Optional[Reason]] = {effect.key: why for verdict in verdicts for effect, why in verdict.staying}
-    for effect in (effect for verdict in verdicts for effect in verdict.going):
-        why_stay[effect.key] = why_shown(shown[effect.place]) if effect.place in shown else None
-    _keep_what_others_need(history, why_stay)
-    return tuple(_keep_also(verdict, why_stay) for verdict in verdicts)
+    going = (effect for verdict in verdicts for effect in verdict.going)
+    return _keep_as_well(history, verdicts, {effect.key: why_shown(shown[effect.place]) for effect in going if effect.place in shown})
 
 
 def keep_inside(history: History, verdicts: Sequence[Verdict], why: Optional[Reason]) -> Tuple[Verdict, ...]:
     """The same verdicts, but old files inside files of live stay, and what a rollback to them needs. `why`: these may not be cut."""
-    holders = find_holders(history) if why else {}
-    uncut = {effect.key for verdict in verdicts for effect in verdict.going if effect.inside and effect.key not in holders}
-    if not why or not uncut:
+    if not why:
+        return tuple(verdicts)
+    holders = find_holders(history)
+    going = (effect for verdict in verdicts for effect in verdict.going)
+    return _keep_as_well(history, verdicts, {effect.key: why for effect in going if effect.inside and effect.key not in holders})
+
+
+def _keep_as_well(history: History, verdicts: Sequence[Verdict], why: Mapping[UnitKey, Reason]) -> Tuple[Verdict, ...]:
+    """The same verdicts, but of what goes these stay, and what a rollback to them needs."""
+    if not why:
         return tuple(verdicts)
     why_stay: Dict[UnitKey, Optional[Reason]] = {effect.key: stays for verdict in verdicts for effect, stays in verdict.staying}
-    why_stay.update({effect.key: why if effect.key in uncut else None for verdict in verdicts for effect in verdict.going})
+    why_stay.update({effect.key: why.get(effect.key) for verdict in verdicts for effect in verdict.going})
     _keep_what_others_need(history, why_stay)
     return tuple(_keep_also(verdict, why_stay) for verdict in verdicts)
 
@@ -473,19 +477,14 @@ def keep_beyond(history: History, verdicts: Sequence[Verdict], takes: Callable[[
 
     `takes` takes such a set, or answers that there is no room for it.
     """
-    why_stay: Dict[UnitKey, Optional[Reason]] = {effect.key: why for verdict in verdicts for effect, why in verdict.staying}
+    why: Dict[UnitKey, Reason] = {}
     beyond: Set[str] = set()
     for partition, effects in _find_sets(history, [effect for verdict in verdicts for effect in verdict.going]):
         if partition in beyond or not takes(effects):
             # The newer ones of a unit do not go before the older ones.
             beyond.add(partition)
-            why_stay.update({effect.key: BEYOND for effect in effects})
-        else:
-            why_stay.update({effect.key: None for effect in effects})
-    if not beyond:
-        return tuple(verdicts)
-    _keep_what_others_need(history, why_stay)
-    return tuple(_keep_also(verdict, why_stay) for verdict in verdicts)
+            why.update({effect.key: BEYOND for effect in effects})
+    return _keep_as_well(history, verdicts, why)
 
 
 def _find_sets(history: History, going: Sequence[Effect]) -> List[Tuple[str, List[Effect]]]:
