@@ -220,3 +220,14 @@ def test_a_listing_tells_of_which_file_no_datanode_has_a_good_copy(place, layout
         # Its reader tells the NameNode of a bad copy.
         list(place.files.read_pieces(place.files.stat(place.of("b"))))
     assert [entry.name for entry in place.files.look([place.root])[place.root].entries if entry.is_lost] == ["b"]
+
+
+def test_a_listing_tells_where_in_a_joined_file_blocks_are_lost(place, layout):
+    place.concat("a", "b", "c")
+    blocks = place.files.blocks(place.of("a"))["a"]
+    (stored,) = (layout.run / "datanode").rglob(f"blk_{blocks[1].id}")
+    stored.write_bytes(b"x" * blocks[1].length)
+    with pytest.raises(FilesError):
+        list(place.files.read_pieces(place.files.stat(place.of("a"))))
+    (found,) = (entry for entry in place.files.look([place.root])[place.root].entries if entry.is_lost)
+    assert (found.name, found.lost_from, found.lost_to) == ("a", blocks[0].length, blocks[0].length + blocks[1].length)

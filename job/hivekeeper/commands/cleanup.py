@@ -27,6 +27,7 @@ from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import eligibility, late_files, listings, retention
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
+from hivekeeper.plan.inside import find_inside
 from hivekeeper.plan.retention import SettingsFor, Verdict, Window
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
@@ -294,7 +295,7 @@ def carry_out(
         with timed(cluster, Step.DISCARD):
             pause_ms = context.settings_for(table.full_name).delete_pause_ms
             stretches = late_files.find_stretches(history, _partitions_of(verdicts))
-            units = cleanup.discard_units(run, plan, grounds, stretches, pause_ms)
+            units = cleanup.discard_units(run, plan, grounds, stretches, find_inside(history), pause_ms)
         finish.finish_units(run, units)
     outcome = TableOutcome(table.full_name, context.run, backups=tuple(outcome_of(verdict, units) for verdict in verdicts))
 

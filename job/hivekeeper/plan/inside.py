@@ -30,6 +30,16 @@ def own_length(file: FileInfo, inside: Mapping[str, Inside]) -> int:
     return known.copy_bytes if known and (known.file_id, known.length) == (file.file_id, file.length) else file.length
 
 
+def has_lost_rows(file: FileInfo, inside: Mapping[str, Inside]) -> bool:
+    """Whether a file has lost blocks without which its rows cannot be read: of one with old ones inside, those of its copy, or of its end,
+    which has the footer. Where both the old ones and the end have some, as well.
+    """
+    known = inside.get(file.name)
+    if known is None or (known.file_id, known.length) != (file.file_id, file.length):
+        return file.is_lost
+    return file.is_lost and (file.lost_from < known.copy_bytes or file.lost_to >= file.length)
+
+
 def count_copies(observed: ObservedTable, history: History, now_ms: int) -> ObservedTable:
     """The table with units judged by the sizes of the copies."""
     known = find_inside(history)

@@ -28,9 +28,10 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
 from hivekeeper.steps.arrivals import move_late
 from hivekeeper.steps.checks import why_too_many
-from hivekeeper.steps.cut import NOT_TO_TRASH, cut_off, is_begun, why_lost
+from hivekeeper.steps.cut import NOT_TO_TRASH, cut_off, is_begun
 from hivekeeper.steps.grounds import Grounds
 from hivekeeper.steps.leftovers import without_empty_staging
+from hivekeeper.steps.lost_blocks import LostBlocks
 from hivekeeper.steps.run_directory import Run, fenced, require_lock, return_backup
 from hivekeeper.steps.unfinished import MOST_TRIES, needs_investigation, require_answers
 from hivekeeper.steps.unit_loop import Act, leave_unit, take_turns
@@ -47,12 +48,20 @@ FULL_TRASH = "free space in the trash, or raise the quota; then run cleanup agai
 NOT_OUR_TRASH = "find out who made that, and have it moved away; then run cleanup again, or set discard: delete to delete at once"
 
 
-def discard_units(run: Run, plan: RunPlan, grounds: Grounds, stretches: Mapping[UnitKey, Stretch], pause_ms: int = 0) -> List[UnitResult]:
+def discard_units(
+    run: Run,
+    plan: RunPlan,
+    grounds: Grounds,
+    stretches: Mapping[UnitKey, Stretch],
+    inside: Mapping[str, Inside],
+    pause_ms: int = 0,
+) -> List[UnitResult]:
     """Discard all units of a cleanup, with a pause after each. A unit that is left, or cannot be discarded, keeps its backup.
 
-    `grounds` are asked before each of them. `stretches` has those of all backups that go.
+    `grounds` are asked before each of them. `stretches` has those of all backups that go, `inside` by name the files that have old ones
+    inside.
     """
-    discard = _Discarder(run, plan, grounds, stretches).discard
+    discard = _Discarder(run, plan, grounds, stretches, LostBlocks(run, inside)).discard
 
     def discard_and_rest(unit: PlannedUnit) -> UnitResult:
         result = discard(unit)
@@ -107,7 +116,8 @@ def _end(
         why = _why_held(run, unit, unit.inside, holders.get(unit.inside.file))
         if why:
             return leave_unit(unit, why)
-        return _cut(run, unit, None if cuts and is_begun(run, unit) else leave_unit(unit, NOT_REACHED))
+        lost = LostBlocks(run, {unit.inside.file: unit.inside})
+        return _cut(run, unit, None if cuts and is_begun(run, unit) else leave_unit(unit, NOT_REACHED), lost)
     if unit.backup and unit.backup.place in inside:
         return leave_unit(unit, NOT_REACHED)
     return _insist(run, unit, partial(_end_whole, run, grounds, unit))
@@ -150,9 +160,12 @@ def _find_holders(plan: RunPlan) -> Mapping[str, PlannedUnit]:
 
 @dataclass(frozen=True)
 class How:
-    """How a backup is discarded; `why_stays`: it is not, but late files of it go to live, or are told."""
+    """How a backup is discarded; `why_stays`: it is not, but late files of it go to live, or are told. `lost` is asked whether live can be
+    read.
+    """
 
     to_trash: bool
+    lost: LostBlocks
     why_stays: Optional[Reason] = None
 
 
@@ -163,8 +176,8 @@ class _Discarder:
     discarded; `cut` the joined files that are shorter now than the plan says.
     """
 
-    def __init__(self, run: Run, plan: RunPlan, grounds: Grounds, stretches: Mapping[UnitKey, Stretch]) -> None:
-        self.run, self.plan, self.grounds, self.stretches = run, plan, grounds, stretches
+    def __init__(self, run: Run, plan: RunPlan, grounds: Grounds, stretches: Mapping[UnitKey, Stretch], lost: LostBlocks) -> None:
+        self.run, self.plan, self.grounds, self.stretches, self.lost = run, plan, grounds, stretches, lost
         grounds.begin(_places_of(plan))
         self.holders = _find_holders(plan)
         self.kept: Dict[Stretch, RunId] = {}
@@ -192,13 +205,13 @@ class _Discarder:
     def _discard_one(self, unit: PlannedUnit) -> UnitResult:
         run, grounds, to_trash = self.run, self.grounds, self.plan.discard == TRASH
         if not unit.inside:
-            how, now = How(to_trash, self._why_needed(unit)), replace(unit, expected=as_cut(unit.expected, self.cut))
+            how, now = How(to_trash, self.lost, self._why_needed(unit)), replace(unit, expected=as_cut(unit.expected, self.cut))
             result = _insist(run, unit, *(partial(act, run, grounds, now, how) for act in (_discard_whole, _go_on)))
             return replace(result, planned=unit)
         # The files of a table that is gone are not ours to change: they keep the old bytes.
         if grounds.is_gone:
             return UnitResult(unit, Outcome.DISCARDED)
-        result = _cut(run, unit, UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH) if to_trash else None)
+        result = _cut(run, unit, UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH) if to_trash else None, self.lost)
         if result.outcome is Outcome.DISCARDED:
             self.cut[manifests.key_of(unit.inside.file, unit.inside.length)] = unit.inside
         return result
@@ -213,15 +226,15 @@ def _note_former_places(run: Run, plan: RunPlan) -> None:
     run.whereabouts.former.update({unit.inside.file_id: names.join(unit.live, unit.inside.file) for unit in plan.units if unit.inside})
 
 
-def _cut(run: Run, unit: PlannedUnit, instead: Optional[UnitResult], tries: int = 0) -> UnitResult:
+def _cut(run: Run, unit: PlannedUnit, instead: Optional[UnitResult], lost: LostBlocks, tries: int = 0) -> UnitResult:
     """Discard a backup that lies in a file of live; see cut_off."""
     try:
-        return cut_off(run, unit, instead)
+        return cut_off(run, unit, instead, lost)
     except FilesError as error:
         require_answers(error, tries + 1)
         if tries + 1 >= MOST_TRIES:
             return UnitResult(unit, Outcome.KEPT, why=Reason(Code.CALL_FAILED, str(error)))
-        return _cut(run, unit, instead, tries + 1)
+        return _cut(run, unit, instead, lost, tries + 1)
 
 
 def _why_held(run: Run, unit: PlannedUnit, inside: Inside, holder: Optional[PlannedUnit]) -> Optional[Reason]:
@@ -308,7 +321,7 @@ def _discard_held(run: Run, grounds: Grounds, unit: PlannedUnit, how: How) -> Un
     source, held, doomed = _places(run, unit)
     why, late = find_objection(run, unit, held, takes_late=grounds.is_at(unit.unit, unit.live))
     # To move and to compare a hundred thousand files takes its time.
-    why = why or how.why_stays or grounds.why_kept(_place_of(unit)) or _why_only_copy(run, unit)
+    why = why or how.why_stays or grounds.why_kept(_place_of(unit)) or _why_only_copy(how.lost, unit)
     if not why and how.to_trash:
         why = _move_to_trash(run, unit, held)
     if why:
@@ -320,15 +333,11 @@ def _discard_held(run: Run, grounds: Grounds, unit: PlannedUnit, how: How) -> Un
     return UnitResult(unit, Outcome.DISCARDED, late_files=late)
 
 
-def _why_only_copy(run: Run, unit: PlannedUnit) -> Optional[Reason]:
+def _why_only_copy(lost: LostBlocks, unit: PlannedUnit) -> Optional[Reason]:
     """Why a backup stays although the rules let it go: what runs have put into live in its place cannot be read."""
     if not manifests.tells(manifests.expect(unit.expected)):
         return None
-    lost = [entry for entry in run.look([unit], [unit.live])[unit.live].entries if entry.is_lost]
-    # By id, too: where it was moved over, a file may have got another name.
-    names_of = {(file.name, file.length) for file in unit.expected}
-    ids = {file.file_id for file in unit.expected if file.file_id}
-    return why_lost(entry for entry in lost if entry.file_id in ids or (entry.name, entry.length) in names_of)
+    return lost.why_only_copy(unit, unit.expected, unit.live)
 
 
 def _move_to_trash(run: Run, unit: PlannedUnit, held: str) -> Optional[Reason]:

@@ -9,7 +9,7 @@ without it the run cannot cut any more once it was taken over, and a recovery th
 from __future__ import annotations
 
 import logging
-from typing import Iterable, Optional, Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo
@@ -18,8 +18,10 @@ from hivekeeper.ports import Files, FilesUnavailable, NoPermission, NotPossible,
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.joins import Inside, fingerprint
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
+from hivekeeper.steps.lost_blocks import LostBlocks
 from hivekeeper.steps.places import find_at, is_left
 from hivekeeper.steps.run_directory import Run, fenced, require_lock
 
@@ -30,10 +32,10 @@ NOT_TO_TRASH = Reason(
 )
 
 
-def cut_off(run: Run, unit: PlannedUnit, instead: Optional[UnitResult]) -> UnitResult:
+def cut_off(run: Run, unit: PlannedUnit, instead: Optional[UnitResult], lost: LostBlocks) -> UnitResult:
     """Discard the backup of a joined unit. Can be repeated: a file that is cut already, or gone with its backup, is discarded.
 
-    `instead`: nothing is cut, and this is the result of a backup that is still there.
+    `instead`: nothing is cut, and this is the result of a backup that is still there. `lost` knows the file as one with old ones inside.
     """
     assert unit.inside is not None
     require_lock(run)
@@ -49,12 +51,12 @@ def cut_off(run: Run, unit: PlannedUnit, instead: Optional[UnitResult]) -> UnitR
     blocks = find_blocks(run.files, found, unit.inside)
     if blocks is None:
         return _kept(unit, Code.BACKUP_CHANGED, f"somebody has written to {found.name}, which has it inside")
-    if not _shows_same_rows(run, found, unit.inside):
-        return _kept(unit, Code.BACKUP_CHANGED, f"{found.name} would show other rows without what is inside it")
-    seen = run.look([unit], [names.parent(found.path)])[names.parent(found.path)].entries
-    why = why_lost(entry for entry in seen if entry.file_id == found.file_id)
+    # First: what cannot be read does not show what it would show.
+    why = lost.why_only_copy(unit, [ManifestFile.of(found)], names.parent(found.path))
     if why:
         return UnitResult(unit, Outcome.KEPT, why=why)
+    if not _shows_same_rows(run, found, unit.inside):
+        return _kept(unit, Code.BACKUP_CHANGED, f"{found.name} would show other rows without what is inside it")
     _mark(run, unit)
     return _cut(run, unit, unit.inside, found, blocks)
 
@@ -78,12 +80,6 @@ def _cut(run: Run, unit: PlannedUnit, inside: Inside, found: FileInfo, blocks: S
 
 def _kept(unit: PlannedUnit, code: Code, what: str) -> UnitResult:
     return UnitResult(unit, Outcome.KEPT, why=Reason(code, what))
-
-
-def why_lost(entries: Iterable[FileInfo]) -> Optional[Reason]:
-    """Why no backup goes that has the rows of these files of live: some have lost blocks."""
-    lost = next((entry.name for entry in entries if entry.is_lost), None)
-    return Reason(Code.LIVE_LOST_BLOCKS, f"no DataNode has some blocks of {lost}, which has these rows in live") if lost else None
 
 
 def is_begun(run: Run, unit: PlannedUnit) -> bool:

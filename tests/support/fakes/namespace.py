@@ -31,8 +31,8 @@ class Node:
     content: Any = ""
     length: int = 0
     is_open: bool = False
-    # No DataNode has some of its blocks.
-    is_lost: bool = False
+    # Between these bytes are all blocks that no DataNode has.
+    lost: Tuple[int, int] = (0, 0)
     attributes: Attributes = field(default_factory=lambda: Attributes("hive", "hive", 0o755, 0o644, storage_policy="HOT"))
     children: Dict[str, Node] = field(default_factory=dict)
     # The blocks that a file got by concat; its last one is what it has beyond them.
@@ -394,5 +394,6 @@ def info(path: str, node: Node) -> FileInfo:
         group=node.attributes.group,
         mode=node.mode,
         is_open=node.is_open,
-        is_lost=node.is_lost,
+        lost_from=node.lost[0],
+        lost_to=node.lost[1],
     )

@@ -21,8 +21,9 @@ public class FileEntry {
   public String group;
   public int mode;
   public boolean isOpen;
-  /** Some of its blocks are on no DataNode; known only in a listing with blocks. */
-  public boolean isLost;
+  /** All of its blocks that are on no DataNode lie between these; 0 and 0 for none. Known only in a listing with blocks. */
+  public long lostFrom;
+  public long lostTo;
   /** What the file system told of a single file or directory; null for a local file and in a listing, which may be long. Not for Python. */
   FileStatus status;
   /** Not for Python, nor known of a local file. */
@@ -57,16 +58,17 @@ public class FileEntry {
     LocatedBlocks blocks = status instanceof HdfsLocatedFileStatus ? ((HdfsLocatedFileStatus) status).getLocatedBlocks() : null;
     entry.isOpen = blocks != null && blocks.isUnderConstruction();
     // The last block of an open file may be on no DataNode yet.
-    entry.isLost = blocks != null && !entry.isOpen && hasLost(blocks);
+    if (blocks != null && !entry.isOpen) entry.noteLost(blocks);
     return entry;
   }
 
   /** As a client that reads it finds out: all copies are bad, or there are none. Of erasure-coded blocks that says nothing of single parts. */
-  private static boolean hasLost(LocatedBlocks blocks) {
+  private void noteLost(LocatedBlocks blocks) {
     for (LocatedBlock each : blocks.getLocatedBlocks()) {
       LocatedBlock block = (LocatedBlock) each;
-      if (block.isCorrupt() || block.getLocations().length == 0) return true;
+      if (!block.isCorrupt() && block.getLocations().length > 0) continue;
+      if (lostTo == 0) lostFrom = block.getStartOffset();
+      lostTo = block.getStartOffset() + block.getBlockSize();
     }
-    return false;
   }
 }

@@ -1,0 +1,63 @@
+"""Which files have blocks that no DataNode has: their rows may be nowhere else than in what is about to go.
+
+Reads only.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, List, Mapping, Optional, Tuple
+
+from hivekeeper.model import FileInfo
+from hivekeeper.plan.inside import has_lost_rows
+from hivekeeper.reasons import Code, Reason
+from hivekeeper.runlog.joins import Inside
+from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.run_files import PlannedUnit
+from hivekeeper.steps.run_directory import Run
+from hivekeeper.steps.whereabouts import usable_until
+
+
+class LostBlocks:
+    """Asks for a directory once for all backups that go within a minute: a unit may have many.
+
+    `inside`: by name, the files that have old ones inside.
+    """
+
+    def __init__(self, run: Run, inside: Mapping[str, Inside]) -> None:
+        self._run, self._inside = run, inside
+        self._known: Dict[str, Tuple[FileInfo, ...]] = {}
+        self._until_ms = 0.0
+
+    def why_only_copy(self, unit: PlannedUnit, files: Iterable[ManifestFile], directory: str) -> Optional[Reason]:
+        """Why nothing goes that has the rows of these files of a directory: some have lost blocks that their readers need."""
+        lost = find_lost(files, self._find(unit, directory))
+        return why_lost(entry for entry in lost if has_lost_rows(entry, self._inside))
+
+    def _find(self, unit: PlannedUnit, directory: str) -> Tuple[FileInfo, ...]:
+        clock = self._run.cluster.clock
+        if clock.monotonic_ms() > self._until_ms:
+            self._known.clear()
+        if directory not in self._known:
+            began_ms, is_first = clock.monotonic_ms(), not self._known
+            entries = self._run.look([unit], [directory])[directory].entries
+            self._known[directory] = tuple(entry for entry in entries if entry.is_lost)
+            self._until_ms = usable_until(clock, began_ms) if is_first else self._until_ms
+        return self._known[directory]
+
+
+def find_lost(files: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> List[FileInfo]:
+    """Those of these files that have lost blocks, as a directory's entries tell. By id, too: where it was moved over, a file may have got
+    another name.
+    """
+    lost = [entry for entry in entries if entry.is_lost]
+    if not lost:
+        return []
+    files = list(files)
+    names_of, ids = {(file.name, file.length) for file in files}, {file.file_id for file in files if file.file_id}
+    return [entry for entry in lost if entry.file_id in ids or (entry.name, entry.length) in names_of]
+
+
+def why_lost(files: Iterable[FileInfo]) -> Optional[Reason]:
+    """Why nothing goes that has the rows of these files of live, all of which have lost blocks; None if there are none."""
+    lost = next((file.name for file in files), None)
+    return Reason(Code.LIVE_LOST_BLOCKS, f"no DataNode has some blocks of {lost}, which has these rows in live") if lost else None
