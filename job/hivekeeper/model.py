@@ -23,9 +23,9 @@ class FileInfo(NamedTuple):
     """One entry of a directory listing. A tuple, because a run may hold a million of them.
 
     `file_id` is the inode: on HDFS and local file systems it survives a rename and no two files have the
-    same one at the same time. `is_open`: the file is open for writing (always False if the file system cannot tell). Between `lost_from` and
-    `lost_to` are all of its blocks that are on no DataNode, or of which there are only bad copies (0 and 0 for none; known only in a listing
-    of HDFS). `begin` is not 0 for a file that lies in the one at this path, from there on, and was called `inner`; only `Rows` reads it.
+    same one at the same time. `is_open`: the file is open for writing (always False if the file system cannot tell). From `lost_from` to
+    `lost_to` are all of its blocks that no DataNode has, or has only bad copies of (0 and 0 for none; known only in a listing of HDFS).
+    `begin` is not 0 for a file that lies in the one at this path, from there on, and was called `inner`; only `Rows` reads it.
     """
 
     path: str

@@ -287,6 +287,12 @@ class Code(Coded):
     BACKUP_GONE = Topic.ROLLBACK, None, "the backup is not where the log says", "look for it in the trash and in snapshots"
     BACKUP_DISCARDED = Topic.ROLLBACK, None, "a cleanup deleted the backup", "it cannot be rolled back any more"
     BACKUP_CHANGED = Topic.ROLLBACK, None, "the backup does not hold what its manifest says", "find out who wrote to it"
+    LOST_BLOCKS = (
+        Topic.ROLLBACK,
+        None,
+        "no DataNode has some blocks of what was to come to live, a backup or a proved copy, and the rows that are live can be read",
+        "a compaction is done again by the next run; for a rollback: [blocks are lost](runbook.md#blocks-are-lost)",
+    )
     NEWER_RUN_STAYS = Topic.ROLLBACK, None, "a newer run of this unit could not be undone, so older ones are not tried", "run again"
 
     PINNED = Topic.BACKUPS, None, "it is pinned", "`unpin` releases it"
@@ -359,8 +365,9 @@ class Code(Coded):
     LIVE_LOST_BLOCKS = (
         Topic.BACKUPS,
         None,
-        "no DataNode has some blocks of the files that runs have put into live, so the old files may be the only copy of these rows",
-        "`hdfs fsck` on the file; if the blocks do not come back, roll back. The backup goes once live can be read, or was replaced",
+        "no DataNode has some blocks of a file of live, so the old files that it replaced may be the only copy of its rows, or the proved "
+        "copy that a run had made of it",
+        "[blocks are lost](runbook.md#blocks-are-lost). The backup goes once live can be read, or was replaced",
     )
 
     ROWS_DIFFER = Topic.VERIFY, None, "live does not hold the rows of the backup", "[verify says differs](runbook.md#verify-says-differs)"

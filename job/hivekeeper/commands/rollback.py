@@ -13,6 +13,7 @@ from hivekeeper.commands.open_table import find_control, hold_settled, refuse_le
 from hivekeeper.errors import Refused
 from hivekeeper.model import Block, Selection, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId
+from hivekeeper.plan.inside import find_inside
 from hivekeeper.plan.rollback import Surroundings, Undoing, newest_run, plan_undoing, read_stacks
 from hivekeeper.ports import Files, Lock
 from hivekeeper.reasons import Code, Reason
@@ -94,7 +95,7 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
     undoing = plan_undoing(chains, units, around)
     discarded = {name: reason for name, reason in _discarded(history, chains).items() if name in undoing.refused}
     listed = {unit.live: len(around.seen[unit.live].entries) for unit in undoing.units if unit.join and unit.live in around.seen}
-    return Undoing(undoing.units, {**refused, **undoing.refused, **discarded}, listed)
+    return Undoing(undoing.units, {**refused, **undoing.refused, **discarded}, listed, undoing.lossy)
 
 
 def _look_around(
@@ -117,7 +118,9 @@ def _look_around(
     blocks = _find_blocks(cluster.files, seen, [(live, inside) for live, inside in holders if live in unmoved])
     # It stays in a backup where it may not be moved.
     backups = {place: replace(seen[place], entries=without_empty_staging(cluster.files, seen[place].entries)) for place in places}
-    return Surroundings(context.run, table.location, {**seen, **backups}, lambda place: names.join(control.top, place), blocks, history.cut)
+    around = {**seen, **backups}
+    inside = find_inside(history)
+    return Surroundings(context.run, table.location, around, lambda place: names.join(control.top, place), blocks, history.cut, inside)
 
 
 def _find_blocks(files: Files, seen: Mapping[str, Snapshot], holders: Sequence[Tuple[str, Inside]]) -> Dict[str, Tuple[Block, ...]]:
@@ -202,6 +205,7 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
                 restored = restore_joined(run, undoing.units, settings.owner)
         with timed(cluster, Step.EXCHANGE):
             units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings), restored)
+        units = [_telling_lossy(unit, undoing) for unit in units]
         finish.finish_units(run, units)
         units, unasked = finish.confirm_units(run, units)
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
@@ -218,7 +222,13 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
 
 
 def _planned(table: Table, undoing: Undoing) -> TableOutcome:
-    return TableOutcome(table.full_name, None, tuple(_plain(unit, Outcome.PLANNED) for unit in undoing.units) + _refusals(undoing))
+    planned = (replace(_plain(unit, Outcome.PLANNED), why=undoing.lossy.get(unit.name)) for unit in undoing.units)
+    return TableOutcome(table.full_name, None, (*planned, *_refusals(undoing)))
+
+
+def _telling_lossy(unit: UnitResult, undoing: Undoing) -> UnitResult:
+    """The result of a unit, with what its operator has been told before: not all rows that came back can be read."""
+    return replace(unit, why=undoing.lossy.get(unit.planned.name)) if unit.outcome is Outcome.ROLLED_BACK and unit.why is None else unit
 
 
 def _plain(unit: PlannedUnit, outcome: Outcome) -> UnitOutcome:

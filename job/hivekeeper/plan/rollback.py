@@ -12,12 +12,15 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 from hivekeeper import names
 from hivekeeper.model import Block, Snapshot, Unit
 from hivekeeper.names import RunId, UnitNumber
+from hivekeeper.plan.inside import has_lost_rows
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, History, UnitKey
 from hivekeeper.runlog.joins import Inside, Join, fingerprint
 from hivekeeper.runlog.manifests import FileKey, ManifestFile
 from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit, absolute
+
+LOSSY_TO_DO = "see docs/runbook.md, blocks are lost"
 
 
 @dataclass
@@ -107,12 +110,13 @@ def newest_run(stacks: Mapping[str, Stack]) -> Optional[RunId]:
 @dataclass(frozen=True)
 class Undoing:
     """The plan of a rollback. `units` are steps in order, several per unit if needed; `refused` is by partition. `listed`: how many entries
-    the directories have in which joined files are.
+    the directories have in which joined files are. `lossy`: why the rows that come back in these partitions are not all there.
     """
 
     units: Tuple[PlannedUnit, ...]
     refused: Mapping[str, Reason]
     listed: Mapping[str, int] = field(default_factory=dict)
+    lossy: Mapping[str, Reason] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ class Surroundings:
     """What a rollback is planned on: the run that does it, the table's location, and what was seen there.
 
     `seen` holds live directories and the places of backups, keyed by `place_path`; `blocks` those of the files that have old ones inside,
-    by path. `cut` is the log's, `History.cut`.
+    by path. `cut` is the log's, `History.cut`, and so is `inside`, the files that have old ones inside, by name.
     """
 
     run: RunId
@@ -129,19 +133,47 @@ class Surroundings:
     place_path: Callable[[str], str]
     blocks: Mapping[str, Tuple[Block, ...]] = field(default_factory=dict)
     cut: Mapping[FileKey, Inside] = field(default_factory=dict)
+    inside: Mapping[str, Inside] = field(default_factory=dict)
+
+    def find_lossy(self, directory: str, among: Iterable[ManifestFile]) -> str:
+        """One of these files that has lost blocks there which its readers need, "" for none."""
+        wanted = {file.name for file in among}
+        entries = self.seen[directory].entries
+        return next((one.name for one in entries if one.name in wanted and has_lost_rows(one, self.inside)), "")
 
 
 def plan_undoing(chains: Mapping[str, Sequence[Effect]], units: Mapping[str, Unit], around: Surroundings) -> Undoing:
     """Plan the rollback of all chains. `units` are the current ones in the metastore."""
     steps: List[PlannedUnit] = []
     refused: Dict[str, Reason] = {}
+    lossy: Dict[str, Reason] = {}
     for partition in sorted(chains):
         planned = plan_unit(chains[partition], units.get(partition), around, len(steps) + 1)
         if isinstance(planned, Reason):
             refused[partition] = planned
-        else:
-            steps.extend(planned)
-    return Undoing(tuple(steps), refused)
+            continue
+        lost, of_live = _find_lossy(planned, around)
+        if lost and not of_live:
+            refused[partition] = Reason(Code.LOST_BLOCKS, f"{lost}, and live can be read", LOSSY_TO_DO)
+            continue
+        if lost:
+            lossy[partition] = Reason(Code.LOST_BLOCKS, f"{lost}; nor of {of_live}, which leaves live", LOSSY_TO_DO)
+        steps.extend(planned)
+    return Undoing(tuple(steps), refused, lossy=lossy)
+
+
+def _find_lossy(steps: Sequence[PlannedUnit], around: Surroundings) -> Tuple[str, str]:
+    """Why not all rows of the backup that will be live can be read, and which file that leaves live cannot be either; "" where they can. If
+    both are so, nobody but an operator can say which are better.
+
+    Backups on the way there are only passed through. Old files inside another one are read in full before they come back.
+    """
+    first, last = steps[0], steps[-1]
+    if last.backup is None or last.inside:
+        return "", ""
+    lost = around.find_lossy(around.place_path(last.backup.place), last.expected)
+    what = f"no DataNode has some blocks of {lost} in the backup of run {last.backup.run}" if lost else ""
+    return what, around.find_lossy(first.live, first.manifest)
 
 
 def plan_unit(chain: Sequence[Effect], unit: Optional[Unit], around: Surroundings, first: int) -> Union[Reason, List[PlannedUnit]]:

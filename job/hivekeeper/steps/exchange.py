@@ -148,9 +148,9 @@ class Exchange:
 
     `expected` are the files that live must hold afterwards, None if unknown. `prepare` and `object_to` run before
     anything is changed in live: the first claims the incoming files or returns why they must not come in, the second returns why they are
-    not as planned. `cancel` gives up the incoming files, wherever they are, and can be repeated; so does `give_up` while the old files are
-    not live, and `was_given_up` tells it until the log has the run (a join's means tell it themselves). `describe` gives the same exchange
-    at another place.
+    not as planned. `cancel` gives up the incoming files, wherever they are, and can be repeated; it returns why they are kept, if they are.
+    `give_up` gives them up while the old files are not live, and can be repeated, and `was_given_up` tells it until the log has the run (a
+    join's means tell it themselves). `describe` gives the same exchange at another place.
     """
 
     run: Run
@@ -160,7 +160,7 @@ class Exchange:
     expected: Optional[Expected]
     prepare: Callable[[], Optional[Reason]]
     object_to: Callable[[Iterable[FileInfo]], Optional[Reason]]
-    cancel: Callable[[], None]
+    cancel: Callable[[], Optional[Reason]]
     give_up: Callable[[], None]
     describe: Callable[[PlannedUnit], Exchange]
     was_given_up: Callable[[], bool] = lambda: False
@@ -272,8 +272,8 @@ def _leave_aside(exchange: Exchange, why: Reason, after: Outcome) -> UnitResult:
     unmerged = exchange.means.find_unmerged()
     why = _with_unmerged(why, unmerged)
     if not picture.left:
-        exchange.cancel()
-        return UnitResult(exchange.unit, Outcome.MISPLACED if unmerged else exchange.words.cancelled, why=why)
+        outcome, why = _cancel(exchange, Outcome.MISPLACED if unmerged else exchange.words.cancelled, why)
+        return UnitResult(exchange.unit, outcome, why=why)
     if picture.incoming or exchange.was_given_up():
         aside = exchange.means.keep_departed()
         return _keep_aside(exchange, aside, why) if aside else UnitResult(exchange.unit, exchange.words.cancelled, why=why)
@@ -396,8 +396,14 @@ def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, 
 
 def _end_refused(exchange: Exchange, why: Reason) -> UnitResult:
     """End an exchange for which live was never away."""
-    exchange.cancel()
-    return UnitResult(exchange.unit, exchange.words.refused, why=why)
+    outcome, why = _cancel(exchange, exchange.words.refused, why)
+    return UnitResult(exchange.unit, outcome, why=why)
+
+
+def _cancel(exchange: Exchange, outcome: Outcome, why: Reason) -> Tuple[Outcome, Reason]:
+    """Give up the incoming files; returns what to tell. Those that are kept no later command tells of."""
+    kept = exchange.cancel()
+    return (Outcome.MISPLACED, replace(kept, what=f"{why.what}; {kept.what}")) if kept else (outcome, why)
 
 
 def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None) -> UnitResult:
@@ -405,7 +411,7 @@ def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Op
     earlier try, or one that was killed, has put it back. A directory in it may have come before it left.
     """
     end_gap(exchange.run, exchange.unit)
-    exchange.cancel()
+    outcome, why = _cancel(exchange, outcome, why)
     unmerged = exchange.means.find_unmerged()
     if unmerged:
         outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=places.ADVICE)

@@ -1,7 +1,7 @@
 """Finish or undo what earlier runs left unfinished.
 
-Deletes only stages, proved copies whose old files are live, and the rest of backups that a cleanup has deleted in part; anything it does
-not understand is left alone and reported.
+Deletes only stages, proved copies whose old files are live and can be read, and the rest of backups that a cleanup has deleted in part;
+anything it does not understand is left alone and reported.
 """
 
 from __future__ import annotations

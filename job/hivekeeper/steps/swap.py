@@ -1,16 +1,17 @@
 """Swap one unit: its proved copy goes live, its old files become the backup. An exchange (steps/exchange.py) out of `ready`.
 
-Deletes only the proved copy of a unit whose old files are live; the stage goes when the log has the run.
+Deletes only the proved copy of a unit whose old files are live and can be read; the stage goes when the log has the run.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Iterable, Mapping, Optional
+from typing import Callable, Iterable, Mapping, Optional, Sequence
 
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo
+from hivekeeper.ports import NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -20,9 +21,11 @@ from hivekeeper.steps import exchange
 from hivekeeper.steps.concat_exchange import ConcatExchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
+from hivekeeper.steps.lost_blocks import find_lost
 from hivekeeper.steps.run_directory import Run, require_own_directory
 from hivekeeper.steps.unit_loop import leave_unit
 
+COPY_TO_DO = "see docs/runbook.md, blocks are lost"
 WORDS = Words(Outcome.SWAPPED, Outcome.GIVEN_UP, Outcome.NOT_SWAPPED, after="swap")
 
 
@@ -55,7 +58,7 @@ def describe_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate
         WORDS,
         manifests.expect_new(certificate.files) if certificate else None,
         prepare=lambda: None,
-        object_to=partial(require_proved, run, unit, certificate),
+        object_to=partial(object_to_copy, run, unit, certificate),
         cancel=partial(drop_ready, run, unit),
         give_up=partial(return_to_stage, run, unit),
         was_given_up=partial(is_in_stage, run, unit),
@@ -74,12 +77,20 @@ def describe_join(run: Run, unit: PlannedUnit, certificate: Optional[Certificate
         words,
         manifests.expect_new(certificate.files) if certificate else None,
         prepare=lambda: None,
-        object_to=partial(require_proved, run, unit, certificate),
+        object_to=partial(object_to_copy, run, unit, certificate),
         cancel=means.give_up,
         give_up=means.give_up,
         describe=lambda there: describe_join(run, there, certificate, words),
         certificate=certificate,
     )
+
+
+def object_to_copy(run: Run, unit: PlannedUnit, certificate: Optional[Certificate], entries: Iterable[FileInfo]) -> Optional[Reason]:
+    """Why a copy must not come to live: it has lost blocks since it was proved. Raises like require_proved."""
+    entries = tuple(entries)
+    require_proved(run, unit, certificate, entries)
+    lost = next((entry.name for entry in entries if entry.is_lost), None)
+    return Reason(Code.LOST_BLOCKS, f"no DataNode has some blocks of {lost}, which is in its proved copy") if lost else None
 
 
 def require_proved(run: Run, unit: PlannedUnit, certificate: Optional[Certificate], entries: Iterable[FileInfo]) -> None:
@@ -103,13 +114,32 @@ def _incoming(unit: PlannedUnit, certificate: Certificate) -> Mapping[str, int]:
 
 def leave(run: Run, certificates: Mapping[int, Certificate], unit: PlannedUnit, why: Reason) -> UnitResult:
     """Leave a unit because the run has to end before its swap; its proved copy is given up."""
-    describe_swap(run, unit, certificates.get(unit.number)).cancel()
-    return leave_unit(unit, why)
+    kept = describe_swap(run, unit, certificates.get(unit.number)).cancel()
+    return UnitResult(unit, Outcome.MISPLACED, why=kept) if kept else leave_unit(unit, why)
 
 
-def drop_ready(run: Run, unit: PlannedUnit) -> None:
-    """Delete the proved copy of a unit whose old files are live."""
-    run.files.delete_tree(run.paths.unit("ready", unit.number))
+def drop_ready(run: Run, unit: PlannedUnit) -> Optional[Reason]:
+    """Delete the proved copy of a unit whose old files are live. Returns why it stays: if some of them cannot be read, it may have the only
+    copy of their rows. It is in `ready` then for good, whatever becomes of live.
+    """
+    ready = run.paths.unit("ready", unit.number)
+    lost = _find_lost_of_live(run, unit, ready)
+    if not lost:
+        run.files.delete_tree(ready)
+        return None
+    what = f"no DataNode has some blocks of {lost[0].name} in {unit.live}; the proved copy of the unit's files is kept in {ready}"
+    return Reason(Code.LIVE_LOST_BLOCKS, what, COPY_TO_DO)
+
+
+def _find_lost_of_live(run: Run, unit: PlannedUnit, ready: str) -> Sequence[FileInfo]:
+    """The old files in live that have lost blocks, if there is a copy of them, and as far as that can be seen."""
+    if run.has_listed_enough:
+        return ()
+    try:
+        seen = run.look([unit], [unit.live, ready])
+    except NoPermission:
+        return ()
+    return find_lost(unit.manifest, seen[unit.live].entries) if seen[ready].exists else ()
 
 
 def return_to_stage(run: Run, unit: PlannedUnit) -> None:

@@ -1,17 +1,22 @@
-"""A cleanup, once live has lost blocks: no DataNode has them any more, and the old files are the only copy of its rows."""
+"""Blocks that no DataNode has any more: what a command must not delete, and not bring to live, because its rows are nowhere else."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.ports import ALL
 from hivekeeper.reasons import Code
+from hivekeeper.runlog.outcomes import Outcome
 from support import joined_desk
 from support.builders import a_table
-from support.desk import Desk
+from support.desk import Desk, desk_by, outcomes
+from support.fakes.files import Killed
 from support.world import World
 
 
@@ -152,3 +157,165 @@ def test_live_is_listed_once_for_all_backups_of_a_unit_that_go_within_a_minute()
         numbers.append(listings_of_live(desk, desk.cleanup))
         assert not desk.log().standing
     assert numbers[0] == numbers[1]
+
+
+def rows_in_ready(desk, run, number):
+    return set(desk.world.rows_below(desk.control.run(run).unit("ready", number)))
+
+
+def killed_before_its_swaps(desk):
+    """The rows of dt=1, of which a killed run has left a proved copy."""
+    rows = set(desk.world.rows_below(desk.live("dt=1")))
+    desk.kill_before([desk.live("dt=1"), "/retired/"], desk.compact)
+    assert rows_in_ready(desk, desk.runs[0], 1) == rows
+    return rows
+
+
+def taken_over(desk, by=1):
+    return f"{desk.runs[0]}.t{by}"
+
+
+def test_the_proved_copy_of_a_killed_run_stays_where_blocks_of_live_are_lost(desk):
+    rows = killed_before_its_swaps(desk)
+    lose_blocks(desk, "dt=1")
+    result = desk.recover()
+    assert result.code is Exit.INVESTIGATE
+    assert result.tables[0].recovered == ((desk.runs[0], {Outcome.MISPLACED: 1, Outcome.NOT_SWAPPED: 2}),)
+    logged = {unit.partition: unit for unit in desk.log().find(desk.runs[0]).units}
+    assert logged["dt=1"].reason_code == Code.LIVE_LOST_BLOCKS.code
+    assert desk.control.run(taken_over(desk)).unit("ready", 1) in logged["dt=1"].reason
+    # It is told once, and no later command deletes it.
+    for command in (lambda: desk.compact(where="dt = '2'"), desk.cleanup, desk.recover):
+        assert command().code is Exit.DONE
+        assert rows_in_ready(desk, taken_over(desk), 1) == rows
+    assert rows_in_ready(desk, taken_over(desk), 2) == set()
+
+
+def test_the_directories_of_the_run_go_once_somebody_has_removed_the_copy(desk):
+    killed_before_its_swaps(desk)
+    lose_blocks(desk, "dt=1")
+    desk.recover()
+    desk.world.files.delete_tree(desk.control.run(taken_over(desk)).unit("ready", 1))
+    desk.recover()
+    assert desk.run_directories() == []
+
+
+def test_a_recovery_that_is_killed_anywhere_leaves_the_copy_too(desk):
+    for step in count():
+        desk = desk_by(["dt"])
+        rows = killed_before_its_swaps(desk)
+        lose_blocks(desk, "dt=1")
+        desk.world.files.die_after(step)
+        try:
+            desk.recover()
+        except Killed:
+            desk.world.files.revive()
+            desk.world.files.expire_locks()
+            result = desk.recover()
+            was_told = result.code is Exit.INVESTIGATE or desk.log().find(desk.runs[0])
+            (directory,) = [name for name in desk.run_directories() if name.startswith(desk.runs[0])]
+            assert was_told, step
+            assert rows_in_ready(desk, directory, 1) == rows, step
+            continue
+        break
+
+
+def test_the_copy_goes_where_somebody_has_replaced_live_since(desk, world):
+    killed_before_its_swaps(desk)
+    world.overwrite(desk.live("dt=1"), "theirs.parquet", ["new"], whole=False)
+    lose_blocks(desk, "dt=1")
+    assert desk.recover().code is Exit.DONE
+    assert desk.run_directories() == []
+
+
+def test_a_run_that_ends_before_a_swap_keeps_its_copy_where_blocks_of_live_are_lost(desk, world):
+    rows = set(world.rows_below(desk.live("dt=1")))
+
+    def lose(what):
+        if "/ready/u00002" in what:
+            lose_blocks(desk, "dt=1")
+            world.files.writer.start_committer(desk.live("dt=1"))
+            world.files.before_step = None
+
+    world.files.before_step = lose
+    result = desk.compact()
+    assert (result.code, outcomes(result)) == (Exit.INVESTIGATE, {"dt=1": "misplaced", "dt=2": "swapped", "dt=3": "swapped"})
+    assert rows_in_ready(desk, desk.runs[0], 1) == rows
+
+
+@pytest.mark.parametrize("a_desk", [lambda: desk_by(["dt"]), joined_desk.a_desk], ids=["directory", "join"])
+def test_a_copy_that_has_lost_blocks_does_not_come_to_live(a_desk):
+    desk = a_desk()
+    world, rows = desk.world, desk.world.rows_of(desk.table)
+
+    def lose(what):
+        if "/ready/u00002" in what and what.startswith("rename_exact"):
+            world.files.before_step = None
+            for _, node in world.files.namespace.walk(desk.control.run(desk.runs[0]).unit("ready", 1)):
+                node.lost = (0, 0) if node.is_dir else (0, node.length)
+
+    world.files.before_step = lose
+    result = desk.compact()
+    assert sorted(outcomes(result).values()) == ["given-up", "swapped"]
+    assert [unit.why.code for unit in result.tables[0].units if unit.why] == [Code.LOST_BLOCKS]
+    assert world.rows_of(desk.table) == rows
+    assert desk.compact().code is Exit.DONE
+
+
+def lose_backup(desk, run, number=1):
+    for _, node in desk.world.files.namespace.walk(desk.control.run(run).unit("retired", number)):
+        node.lost = (0, 0) if node.is_dir else (0, node.length)
+
+
+def codes_of(result):
+    return {unit.name: unit.why.code for unit in result.tables[0].units if unit.why}
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_backup_that_has_lost_blocks_is_not_brought_back_over_live_that_can_be_read(desk, world, dry_run):
+    desk.compact()
+    before = world.files.contents(desk.live("dt=1"))
+    lose_backup(desk, desk.runs[0])
+    result = desk.rollback(dry_run=dry_run)
+    done = "planned" if dry_run else "rolled-back"
+    assert outcomes(result) == {"dt=1": "refused", "dt=2": done, "dt=3": done}
+    assert (codes_of(result), result.code) == ({"dt=1": Code.LOST_BLOCKS}, Exit.PARTIAL)
+    assert world.files.contents(desk.live("dt=1")) == before
+
+
+def test_where_live_cannot_be_read_either_the_operator_decides_and_can_take_it_back(desk, world):
+    desk.compact()
+    rows = world.rows_of(desk.table)
+    lose_backup(desk, desk.runs[0])
+    lose_blocks(desk, "dt=1")
+    planned = desk.rollback(where="dt = '1'", dry_run=True)
+    assert (outcomes(planned), codes_of(planned)) == ({"dt=1": "planned"}, {"dt=1": Code.LOST_BLOCKS})
+    result = desk.rollback(where="dt = '1'")
+    assert (outcomes(result), codes_of(result)) == ({"dt=1": "rolled-back"}, {"dt=1": Code.LOST_BLOCKS})
+    assert desk.log().find(desk.runs[-1]).units[0].reason_code == Code.LOST_BLOCKS.code
+    assert outcomes(desk.rollback(desk.runs[-1], where="dt = '1'")) == {"dt=1": "rolled-back"}
+    assert world.rows_of(desk.table) == rows
+
+
+def test_a_backup_on_the_way_to_an_older_one_may_have_lost_blocks(desk, world):
+    rows = world.rows_below(desk.live("dt=1"))
+    desk.compact()
+    desk.append("dt=1", "late1", "late2")
+    desk.compact()
+    lose_backup(desk, desk.runs[1])
+    assert codes_of(desk.rollback(desk.runs[1], where="dt = '1'")) == {"dt=1": Code.LOST_BLOCKS}
+    assert set(outcomes(desk.rollback(desk.runs[0], where="dt = '1'")).values()) == {"rolled-back"}
+    assert world.rows_below(desk.live("dt=1")) == rows + Counter(["late1", "late2"])
+
+
+def test_a_joined_file_in_a_backup_comes_back_where_only_old_files_inside_it_have_lost_blocks():
+    desk, inside = a_joined_desk()
+    desk.settings = replace(desk.settings, exchange="directory")
+    desk.append("dt=1", *(f"late{nth}" for nth in range(9)))
+    desk.compact()
+    (effect,) = [one for one in desk.log().standing if one.partition == "dt=1" and one.inside is None]
+    node = desk.world.files.namespace.find(names.join(desk.control.top, effect.place, inside.file))
+    node.lost = (0, 10)
+    assert codes_of(desk.rollback(effect.run, where="dt = '1'")) == {"dt=1": Code.LOST_BLOCKS}
+    node.lost = (inside.begin, inside.begin + 10)
+    assert outcomes(desk.rollback(effect.run, where="dt = '1'")) == {"dt=1": "rolled-back"}
