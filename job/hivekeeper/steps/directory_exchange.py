@@ -110,7 +110,8 @@ class DirectoryExchange:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
         entries = seen[live].entries if seen[live].exists else None
         departed = without_empty_staging(self.run.files, seen[self.left].entries)
-        return Picture(seen[self.left].exists, departed, seen[self.incoming].exists, entries, seen[self.left].file_id)
+        lost = next((entry.name for entry in seen[self.incoming].entries if entry.is_lost), "")
+        return Picture(seen[self.left].exists, departed, seen[self.incoming].exists, entries, seen[self.left].file_id, lost)
 
     def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         self._require_whole(len(entries))

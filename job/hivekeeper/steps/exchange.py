@@ -30,7 +30,8 @@ class Picture:
     """Where the files of a unit are.
 
     `left`: the old files have left live; `departed` are the files found where they went, `departed_id` is that directory's, 0 if it is not
-    known. `incoming`: the new files are not live yet. `live` is what live holds, None if it is absent.
+    known. `incoming`: the new files are not live yet; `lost` is one of them that has lost blocks, "" for none. `live` is what live holds,
+    None if it is absent.
     """
 
     left: bool
@@ -38,6 +39,14 @@ class Picture:
     incoming: bool
     live: Optional[Tuple[FileInfo, ...]]
     departed_id: int = 0
+    lost: str = ""
+
+    @property
+    def why_lossy(self) -> Optional[Reason]:
+        """Why the new files are not to come in: the old ones can be read, and they cannot."""
+        if not self.lost or any(entry.is_lost for entry in self.departed):
+            return None
+        return Reason(Code.LOST_BLOCKS, f"no DataNode has some blocks of {self.lost}, which was to come to live")
 
 
 @dataclass(frozen=True)
@@ -347,6 +356,7 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
         return _put_back(exchange, cause)
     if move is Move.DECIDE:
         why = find_other_directory(exchange.unit, picture.departed_id) or manifests.judge(exchange.unit.manifest, picture.departed).why
+        why = why or picture.why_lossy
         if why:
             return _put_back(exchange, why)
         began = exchange.run.cluster.clock.monotonic_ms()

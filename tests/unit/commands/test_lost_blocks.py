@@ -22,7 +22,11 @@ from support.world import World
 
 def lose_blocks(desk, unit):
     """Of all files of live, as when DataNodes died or lost power before they had written these blocks to their disks."""
-    for _, node in desk.world.files.namespace.walk(desk.world.files.qualify(desk.live(unit))):
+    lose_all_in(desk, desk.world.files.qualify(desk.live(unit)))
+
+
+def lose_all_in(desk, place):
+    for _, node in desk.world.files.namespace.walk(place):
         node.lost = (0, 0) if node.is_dir else (0, node.length)
 
 
@@ -251,8 +255,7 @@ def test_a_copy_that_has_lost_blocks_does_not_come_to_live(a_desk):
     def lose(what):
         if "/ready/u00002" in what and what.startswith("rename_exact"):
             world.files.before_step = None
-            for _, node in world.files.namespace.walk(desk.control.run(desk.runs[0]).unit("ready", 1)):
-                node.lost = (0, 0) if node.is_dir else (0, node.length)
+            lose_all_in(desk, desk.control.run(desk.runs[0]).unit("ready", 1))
 
     world.files.before_step = lose
     result = desk.compact()
@@ -263,8 +266,7 @@ def test_a_copy_that_has_lost_blocks_does_not_come_to_live(a_desk):
 
 
 def lose_backup(desk, run, number=1):
-    for _, node in desk.world.files.namespace.walk(desk.control.run(run).unit("retired", number)):
-        node.lost = (0, 0) if node.is_dir else (0, node.length)
+    lose_all_in(desk, desk.control.run(run).unit("retired", number))
 
 
 def codes_of(result):
@@ -319,3 +321,20 @@ def test_a_joined_file_in_a_backup_comes_back_where_only_old_files_inside_it_hav
     assert codes_of(desk.rollback(effect.run, where="dt = '1'")) == {"dt=1": Code.LOST_BLOCKS}
     node.lost = (inside.begin, inside.begin + 10)
     assert outcomes(desk.rollback(effect.run, where="dt = '1'")) == {"dt=1": "rolled-back"}
+
+
+@pytest.mark.parametrize("command", ["compact", "rollback"])
+@pytest.mark.parametrize("both", [False, True])
+def test_a_recovery_in_the_gap_puts_old_files_back_that_can_be_read_if_the_new_ones_cannot(desk, world, command, both):
+    if command == "rollback":
+        desk.compact()
+    before, state = world.files.contents(desk.live("dt=1")), "ready" if command == "compact" else "restoring"
+    desk.kill_before(["rename_exact", f"/{state}/u00001 {desk.live('dt=1')}"], getattr(desk, command))
+    killed = desk.control.run(desk.runs[-1])
+    for place in (killed.unit(state, 1), *([killed.unit("retired", 1)] if both else ())):
+        lose_all_in(desk, place)
+    desk.recover()
+    logged = {unit.partition: unit for unit in desk.log().find(desk.runs[-2]).units}
+    done = "swapped" if command == "compact" else "rolled-back"
+    assert (logged["dt=1"].outcome.code, logged["dt=1"].reason_code) == ((done, "") if both else ("put-back", Code.LOST_BLOCKS.code))
+    assert (world.files.contents(desk.live("dt=1")) == before) is not both
