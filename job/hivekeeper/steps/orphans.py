@@ -22,10 +22,10 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog import orphan_mark, store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
+from hivekeeper.runlog.namenode_time import ask_time
 from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.steps import ownership, removal, renames, rows_away
 from hivekeeper.steps.census import TABLES_AT_ONCE
-from hivekeeper.steps.namenode_time import ask_time
 from hivekeeper.steps.observe import TooLarge, ask_where_allowed, look_in_portions
 
 log = logging.getLogger(__name__)
