@@ -73,6 +73,8 @@ def test_so_it_is_of_a_table_that_is_to_be_left_alone_by_now(desk, world):
 
 def test_so_are_rows_that_a_joined_file_is_to_give_back():
     desk = joined_desk.a_desk()
+    desk.compact("dt = '2'")
+    assert desk.log().runs
     joined_desk.kill_in_put_back(desk, ["rename_exact", "copy-", "/dt=1/part"], desk.compact)
     assert joined_desk.rows(desk) == ["large"]
     close_records(desk.world.files, desk.control.top)
