@@ -39,7 +39,7 @@ def next_move(left: bool, incoming: bool, holds: bool) -> Move:
 
 # The directories that each operation creates in its run's directory, each holding one directory per unit (stage: per batch).
 STATES = {
-    "compact-swap": ("stage", "ready", "retired", "recreated", "taken"),
+    "compact-swap": ("stage", "ready", "retired", "recreated", "taken", "kept"),
     "rollback": ("stage", "ready", "restoring", "retired", "recreated", "taken"),
     "cleanup": ("held", "discarding"),
     "backup": ("backup_table",),
@@ -49,6 +49,8 @@ STATES = {
 }
 # Of these, those made only by runs that join files.
 OF_JOINS = {COMPACT_SWAP: ("taken",), ROLLBACK: ("stage", "ready", "taken")}
+# Made once it is needed, which it hardly ever is.
+MADE_LATER = ("kept",)
 # The states that a backup table may show; everything in the others belongs to the run alone.
 SHOWN_STATES = ("retired", "backup_table")
 KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part", "checkpoint.json.gz", "clock"])

@@ -27,8 +27,8 @@ from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
 
-# A finished run keeps the contents of these, and the records beside them; and the copies in `ready` that `swap.drop_ready` has kept.
-KEPT_STATES = ("retired", "recreated", "restoring")
+# A finished run keeps the contents of these, and the records beside them.
+KEPT_STATES = ("retired", "recreated", "restoring", "kept")
 
 
 def finish_units(run: Run, units: Sequence[UnitResult], with_rows: bool = False) -> None:
@@ -145,13 +145,10 @@ def sweep_finished(files: Files, control: ControlPaths, history: History, every:
     records = {run.run for run in history.records}
     runs = [control.run(name) for name, run in directories.items() if name in chosen and run in history.finished and run not in records]
     all_finished = history.finished.issuperset(directories.values())
-    seen = look_at(files.look, [place for paths in runs for place in (paths.top, *map(paths.state, ("ready", *KEPT_STATES)))])
-    # Joins leave empty directories there.
-    ready = [entry.path for paths in runs for entry in seen[paths.state("ready")].entries]
-    copies = {names.parent(place) for place, one in look_at(files.look, ready).items() if one.entries}
+    seen = look_at(files.look, [place for paths in runs for place in (paths.top, *map(paths.state, KEPT_STATES))])
     for paths in runs:
-        entries, has_copies = seen[paths.top].entries, paths.state("ready") in copies
-        if all_finished and not has_copies and not any(seen[paths.state(state)].entries for state in KEPT_STATES):
+        entries = seen[paths.top].entries
+        if all_finished and not any(seen[paths.state(state)].entries for state in KEPT_STATES):
             _remove_run(files, paths, entries)
         else:
             _tidy(files, paths, [entry.name for entry in entries])
@@ -223,6 +220,6 @@ def _tidy(files: Files, paths: RunPaths, present: Sequence[str]) -> None:
     for needless in ("stage", "taken"):
         if needless in present:
             files.delete_tree(paths.state(needless))
-    for state in ("ready", "recreated", "restoring"):
+    for state in ("ready", "recreated", "restoring", "kept"):
         if state in present:
             files.remove_empty(paths.state(state))

@@ -39,7 +39,7 @@ def has_taken_away(cluster: Cluster, control: ControlPaths, directories: Sequenc
 
 def may_have_taken_away(cluster: Cluster, control: ControlPaths) -> bool:
     """The same of all runs of a table whose log this user may not read, as one who takes the place of another: a directory for what is to
-    come to live goes when a run ends, unless a copy is kept there.
+    come to live goes when a run ends.
     """
     try:
         runs = {control.run(directory).top: directory for directory in store.find_runs(cluster.files, control)}

@@ -281,7 +281,8 @@ def open_run(
 
     cluster.files.make_directory(control.log)
     cluster.files.make_directory(run.paths.top)
-    states = [state for state in recover.STATES[operation] if joins or state not in recover.OF_JOINS.get(operation, ())]
+    unneeded = (*recover.MADE_LATER, *(() if joins else recover.OF_JOINS.get(operation, ())))
+    states = [state for state in recover.STATES[operation] if state not in unneeded]
     for state in states:
         cluster.files.make_directory(run.paths.state(state))
     with told_if_taken(run):

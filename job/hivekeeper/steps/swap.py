@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Iterable, Mapping, Optional, Sequence
+from typing import Callable, Iterable, Mapping, Optional
 
 from hivekeeper.errors import NeedsInvestigation
-from hivekeeper.model import FileInfo
+from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.ports import NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
@@ -120,26 +120,30 @@ def leave(run: Run, certificates: Mapping[int, Certificate], unit: PlannedUnit, 
 
 def drop_ready(run: Run, unit: PlannedUnit) -> Optional[Reason]:
     """Delete the proved copy of a unit whose old files are live. Returns why it stays: if some of them cannot be read, it may have the only
-    copy of their rows. It is in `ready` then for good, whatever becomes of live.
+    copy of their rows. Then it goes to `kept`, out of which no command takes it, whatever becomes of live.
     """
-    ready = run.paths.unit("ready", unit.number)
-    lost = _find_lost_of_live(run, unit, ready)
-    if not lost:
+    ready, kept = run.paths.unit("ready", unit.number), run.paths.unit("kept", unit.number)
+    seen = _look_for_copy(run, unit)
+    lost = find_lost(unit.manifest, seen[unit.live].entries) if seen and seen[ready].exists else []
+    if lost:
+        if run.files.stat(run.paths.state("kept")) is None:
+            run.files.make_directory(run.paths.state("kept"))
+        run.files.rename_exact(ready, kept)
+    elif not seen or not seen[kept].exists:
         run.files.delete_tree(ready)
         return None
-    what = f"no DataNode has some blocks of {lost[0].name} in {unit.live}; the proved copy of the unit's files is kept in {ready}"
-    return Reason(Code.LIVE_LOST_BLOCKS, what, COPY_TO_DO)
+    what = f"no DataNode had some blocks of {lost[0].name if lost else 'its old files'} in {unit.live}"
+    return Reason(Code.LIVE_LOST_BLOCKS, f"{what}; the proved copy of its old files is kept in {kept}", COPY_TO_DO)
 
 
-def _find_lost_of_live(run: Run, unit: PlannedUnit, ready: str) -> Sequence[FileInfo]:
-    """The old files in live that have lost blocks, if there is a copy of them, and as far as that can be seen."""
+def _look_for_copy(run: Run, unit: PlannedUnit) -> Mapping[str, Snapshot]:
+    """Live and where its copy may be; nothing if that cannot be seen, or so much was listed that no more is."""
     if run.has_listed_enough:
-        return ()
+        return {}
     try:
-        seen = run.look([unit], [unit.live, ready])
+        return run.look([unit], [unit.live, *(run.paths.unit(state, unit.number) for state in ("ready", "kept"))])
     except NoPermission:
-        return ()
-    return find_lost(unit.manifest, seen[unit.live].entries) if seen[ready].exists else ()
+        return {}
 
 
 def return_to_stage(run: Run, unit: PlannedUnit) -> None:

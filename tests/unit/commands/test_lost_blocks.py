@@ -163,15 +163,15 @@ def test_live_is_listed_once_for_all_backups_of_a_unit_that_go_within_a_minute()
     assert numbers[0] == numbers[1]
 
 
-def rows_in_ready(desk, run, number):
-    return set(desk.world.rows_below(desk.control.run(run).unit("ready", number)))
+def rows_in(desk, run, state, number):
+    return set(desk.world.rows_below(desk.control.run(run).unit(state, number)))
 
 
 def killed_before_its_swaps(desk):
     """The rows of dt=1, of which a killed run has left a proved copy."""
     rows = set(desk.world.rows_below(desk.live("dt=1")))
     desk.kill_before([desk.live("dt=1"), "/retired/"], desk.compact)
-    assert rows_in_ready(desk, desk.runs[0], 1) == rows
+    assert rows_in(desk, desk.runs[0], "ready", 1) == rows
     return rows
 
 
@@ -187,19 +187,19 @@ def test_the_proved_copy_of_a_killed_run_stays_where_blocks_of_live_are_lost(des
     assert result.tables[0].recovered == ((desk.runs[0], {Outcome.MISPLACED: 1, Outcome.NOT_SWAPPED: 2}),)
     logged = {unit.partition: unit for unit in desk.log().find(desk.runs[0]).units}
     assert logged["dt=1"].reason_code == Code.LIVE_LOST_BLOCKS.code
-    assert desk.control.run(taken_over(desk)).unit("ready", 1) in logged["dt=1"].reason
+    assert desk.control.run(taken_over(desk)).unit("kept", 1) in logged["dt=1"].reason
     # It is told once, and no later command deletes it.
     for command in (lambda: desk.compact(where="dt = '2'"), desk.cleanup, desk.recover):
         assert command().code is Exit.DONE
-        assert rows_in_ready(desk, taken_over(desk), 1) == rows
-    assert rows_in_ready(desk, taken_over(desk), 2) == set()
+        assert rows_in(desk, taken_over(desk), "kept", 1) == rows
+    assert rows_in(desk, taken_over(desk), "ready", 2) == rows_in(desk, taken_over(desk), "kept", 2) == set()
 
 
 def test_the_directories_of_the_run_go_once_somebody_has_removed_the_copy(desk):
     killed_before_its_swaps(desk)
     lose_blocks(desk, "dt=1")
     desk.recover()
-    desk.world.files.delete_tree(desk.control.run(taken_over(desk)).unit("ready", 1))
+    desk.world.files.delete_tree(desk.control.run(taken_over(desk)).unit("kept", 1))
     desk.recover()
     assert desk.run_directories() == []
 
@@ -219,7 +219,7 @@ def test_a_recovery_that_is_killed_anywhere_leaves_the_copy_too(desk):
             was_told = result.code is Exit.INVESTIGATE or desk.log().find(desk.runs[0])
             (directory,) = [name for name in desk.run_directories() if name.startswith(desk.runs[0])]
             assert was_told, step
-            assert rows_in_ready(desk, directory, 1) == rows, step
+            assert rows_in(desk, directory, "kept", 1) == rows, step
             continue
         break
 
@@ -244,7 +244,7 @@ def test_a_run_that_ends_before_a_swap_keeps_its_copy_where_blocks_of_live_are_l
     world.files.before_step = lose
     result = desk.compact()
     assert (result.code, outcomes(result)) == (Exit.INVESTIGATE, {"dt=1": "misplaced", "dt=2": "swapped", "dt=3": "swapped"})
-    assert rows_in_ready(desk, desk.runs[0], 1) == rows
+    assert rows_in(desk, desk.runs[0], "kept", 1) == rows
 
 
 @pytest.mark.parametrize("a_desk", [lambda: desk_by(["dt"]), joined_desk.a_desk], ids=["directory", "join"])
