@@ -24,7 +24,7 @@ from hivekeeper.runlog.manifests import Expected, Found
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.exchange import CarriedOver
-from hivekeeper.steps.late_directories import are_copies
+from hivekeeper.steps.late_directories import are_copies, has_copies
 from hivekeeper.steps.older import Older
 from hivekeeper.steps.outsiders import Outsiders
 from hivekeeper.steps.run_directory import Run, was_away
@@ -289,8 +289,8 @@ def _merge(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optio
         run.moved_up.number += len(entries)
         if len(entries) > room or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
-        if source is top and are_copies(entries, had):
-            return "all its files are copies of those that the unit has or had"
+        if source is top and has_copies(entries, had):
+            return "files in it are copies of those that the unit has or had"
         with run.files.anchored({source.path: source.file_id, target: target_id}):
             open_ones = _leave_out_closed(run.files, source, entries, target)
             if len(open_ones) < len(entries):

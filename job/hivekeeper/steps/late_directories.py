@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import listings
@@ -31,9 +31,20 @@ UNITS_AT_ONCE = 100
 
 def are_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> bool:
     """Whether all in a directory, markers aside, are files with names and lengths that a unit has had: no committer makes copies."""
-    files = [entry for entry in inside if entry.is_dir or not is_marker(ManifestFile.of(entry))]
+    found = list(_tell_copies(inside, had))
+    return bool(found) and all(found)
+
+
+def has_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> bool:
+    """The same of any of these: beside what somebody has copied, others may have written something, or a copy may be unfinished."""
+    return any(_tell_copies(inside, had))
+
+
+def _tell_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> Iterator[bool]:
     known = {key_of(file.name, file.length) for file in had}
-    return bool(files) and all(not file.is_dir and key_of(file.name, file.length) in known for file in files)
+    for entry in inside:
+        if entry.is_dir or not is_marker(ManifestFile.of(entry)):
+            yield not entry.is_dir and key_of(entry.name, entry.length) in known
 
 
 def find_nested(entries: Tuple[FileInfo, ...]) -> str:

@@ -90,6 +90,28 @@ def test_copies_at_the_place_of_a_unit_that_a_killed_run_had_away(command, is_sp
 
 
 @BOTH
+@pytest.mark.parametrize("is_spoiled", [False, True], ids=["brought in", "put back"])
+@pytest.mark.parametrize("beside", ["000000_0", "part-9.parquet._COPYING_"], ids=["a new file", "an unfinished copy"])
+def test_copies_with_something_else_at_the_place_of_a_unit_that_a_killed_run_had_away(command, is_spoiled, beside):
+    """A job has appended to what somebody has copied back; or the copier was killed, or is at work still."""
+    desk = desk_before(command)
+    rows = desk.world.rows_of(desk.table)
+    live, files = desk.live("dt=1"), desk.world.files
+    coming = "ready" if command == "compact" else "restoring"
+    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
+    (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+    for path, content in list(files.contents(f"{desk.control.runs}/{run}/retired/u00001").items()):
+        files.writer.add(f"{live}/{path.rpartition('/')[2]}", content, files.stat(path).length)
+    files.writer.add(f"{live}/{beside}", DataFile(("new",)), 77)
+    if is_spoiled:
+        files.writer.open(f"{desk.control.runs}/{run}/retired/u00001/open.parquet")
+    result = desk.recover()
+    there = desk.world.rows_of(desk.table)
+    assert {row: count for row, count in there.items() if row != "new"} == rows
+    assert result.code is Exit.INVESTIGATE
+
+
+@BOTH
 @pytest.mark.parametrize("hangs", ["before the call", "in one that fails", "after one that failed"])
 @pytest.mark.parametrize("of_new", [False, True], ids=["old files", "new files"])
 def test_copies_at_the_place_of_a_unit_that_a_run_has_away_and_puts_back(command, hangs, of_new):
