@@ -5,12 +5,13 @@ whatever moment it comes.
 from __future__ import annotations
 
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.ports import FilesUnavailable
-from hivekeeper.steps import concat_exchange
+from hivekeeper.steps import arrivals, concat_exchange
 from support import joined_desk
 from support.desk import desk_by, outcomes
 from support.fakes.files import Killed
@@ -111,6 +112,28 @@ def test_copies_with_something_else_at_the_place_of_a_unit_that_a_killed_run_had
     assert result.code is Exit.INVESTIGATE
 
 
+@pytest.mark.parametrize("is_spoiled", [False, True], ids=["brought in", "put back"])
+@pytest.mark.parametrize("by", [["dt"], []], ids=["partitioned", "unpartitioned"])
+def test_copies_of_an_older_backup_at_the_place_of_a_unit_that_a_killed_run_had_away(by, is_spoiled):
+    """Somebody who misses the unit finds the files that an earlier run had taken out of it, there or in a snapshot."""
+    desk = desk_by(by)
+    live, files = desk.live(unit_of(desk)), desk.world.files
+    older = {path.rpartition("/")[2]: (content, files.stat(path).length) for path, content in files.contents(live).items()}
+    desk.compact()
+    for number in range(3):
+        files.writer.add(f"{live}/since-{number}.parquet", DataFile((f"since {number}",)), 10)
+    rows = desk.world.rows_of(desk.table)
+    desk.kill_before(["rename_exact", f"/ready/u00001 {live}"], desk.compact)
+    for name, (content, length) in older.items():
+        files.writer.add(f"{live}/{name}", content, length)
+    if is_spoiled:
+        (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+        files.writer.open(f"{desk.control.runs}/{run}/retired/u00001/open.parquet")
+    result = desk.recover()
+    assert desk.world.rows_of(desk.table) == rows
+    assert result.code is Exit.INVESTIGATE
+
+
 @BOTH
 @pytest.mark.parametrize("hangs", ["before the call", "in one that fails", "after one that failed"])
 @pytest.mark.parametrize("of_new", [False, True], ids=["old files", "new files"])
@@ -141,6 +164,25 @@ def test_copies_at_the_place_of_a_unit_that_a_run_has_away_and_puts_back(command
     assert desk.world.rows_of(desk.table) == rows
     survive(desk)
     assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_of(desk.table) == rows
+
+
+@BOTH
+def test_a_log_that_cannot_be_read_keeps_no_unit_away(command, monkeypatch):
+    """Whether something is a copy of what an earlier run had taken out is not known then: it stays aside."""
+    desk = desk_before(command)
+    rows = desk.world.rows_of(desk.table)
+
+    def refuse(*_):
+        raise FilesUnavailable("its KMS does not answer")
+
+    def wait_and_bring():
+        desk.world.clock.sleep_ms(600_000)
+        desk.world.files.writer.add(f"{desk.live('dt=1')}/000000_0", DataFile(("new",)), 77)
+        monkeypatch.setattr(arrivals, "store", SimpleNamespace(read_history=refuse))
+
+    put_back_with(desk, wait_and_bring)
+    assert getattr(desk, command)().code is Exit.INVESTIGATE
     assert desk.world.rows_of(desk.table) == rows
 
 
