@@ -20,7 +20,7 @@ from hivekeeper.plan import file_rights, listings, ownership
 from hivekeeper.ports import Files, FilesError, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests, store
-from hivekeeper.runlog.manifests import Expected, Found
+from hivekeeper.runlog.manifests import Expected, Found, ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.exchange import CarriedOver
@@ -277,6 +277,12 @@ def _find_had(run: Run, unit: PlannedUnit, target: str) -> Optional[Sequence[Fou
     return [*had, *(file for effect in known for file in (*effect.before, *effect.after))]
 
 
+def _without_own(entries: Sequence[FileInfo], unit: PlannedUnit) -> Sequence[FileInfo]:
+    """Those that are not the unit's old files themselves, which somebody has moved back. Where the others go back, these belong to them."""
+    own = set(unit.manifest)
+    return [entry for entry in entries if ManifestFile.of(entry) not in own]
+
+
 def _merge(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
     """Why not all was merged, "" if it was. Without recursion: anyone who may write to the table may nest directories deeper than Python's
     stack.
@@ -299,7 +305,7 @@ def _merge(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optio
         run.moved_up.number += len(entries)
         if len(entries) > room or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
-        if source is top and (had is None or has_copies(entries, had)):
+        if source is top and (had is None or has_copies(_without_own(entries, unit) if still is None else entries, had)):
             return "files in it are copies of those that the unit has or had, or may be"
         with run.files.anchored({source.path: source.file_id, target: target_id}):
             open_ones = _leave_out_closed(run.files, source, entries, target)

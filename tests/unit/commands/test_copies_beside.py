@@ -135,6 +135,28 @@ def test_copies_of_an_older_backup_at_the_place_of_a_unit_that_a_killed_run_had_
 
 
 @BOTH
+@pytest.mark.parametrize("moved", [1, 9], ids=["one of them", "all of them"])
+@pytest.mark.parametrize("appended", [False, True])
+def test_files_that_somebody_has_moved_back_while_a_killed_run_had_the_unit_away(command, moved, appended):
+    """As `hdfs dfs -mv RUN/retired/u00001/* LIVE` does it, which is no copy: they are nowhere else."""
+    desk = desk_before(command)
+    rows = desk.world.rows_of(desk.table)
+    live, files = desk.live("dt=1"), desk.world.files
+    coming = "ready" if command == "compact" else "restoring"
+    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
+    (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+    left = f"{desk.control.runs}/{run}/retired/u00001"
+    files.writer.make_directory(live)
+    for path in sorted(path for path in files.contents(left) if path.rpartition("/")[0] == left)[:moved]:
+        files.writer.rename_into(path, f"{live}/{path.rpartition('/')[2]}")
+    if appended:
+        files.writer.add(f"{live}/new.parquet", DataFile(("new",)), 77)
+    result = desk.recover()
+    assert desk.world.rows_of(desk.table) == {**rows, **({"new": 1} if appended else {})}
+    assert result.code is Exit.DONE
+
+
+@BOTH
 @pytest.mark.parametrize("hangs", ["before the call", "in one that fails", "after one that failed"])
 @pytest.mark.parametrize("of_new", [False, True], ids=["old files", "new files"])
 def test_copies_at_the_place_of_a_unit_that_a_run_has_away_and_puts_back(command, hangs, of_new):
