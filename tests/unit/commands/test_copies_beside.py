@@ -157,6 +157,21 @@ def test_files_that_somebody_has_moved_back_while_a_killed_run_had_the_unit_away
 
 
 @BOTH
+def test_old_files_that_somebody_has_moved_into_an_empty_directory_while_a_killed_run_had_the_unit_away(command):
+    """As `hdfs dfs -mv RUN/retired/u00001 LIVE` does it where something has made live again: no reader sees them."""
+    desk = desk_before(command)
+    live, files = desk.live("dt=1"), desk.world.files
+    coming = "ready" if command == "compact" else "restoring"
+    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
+    (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+    files.writer.make_directory(live)
+    files.writer.rename_into(f"{desk.control.runs}/{run}/retired/u00001", live)
+    result = desk.recover()
+    assert result.code is Exit.INVESTIGATE
+    assert f"{live}/u00001" in result.tables[0].problem.what
+
+
+@BOTH
 @pytest.mark.parametrize("hangs", ["before the call", "in one that fails", "after one that failed"])
 @pytest.mark.parametrize("of_new", [False, True], ids=["old files", "new files"])
 def test_copies_at_the_place_of_a_unit_that_a_run_has_away_and_puts_back(command, hangs, of_new):
