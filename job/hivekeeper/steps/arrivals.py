@@ -14,10 +14,10 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.errors import NeedsInvestigation, Refused
+from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import file_rights, listings, ownership
-from hivekeeper.ports import Files, FilesError, NoPermission, SourceMissing, TargetExists
+from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.manifests import Expected, Found, ManifestFile
@@ -258,23 +258,18 @@ def _merge_allowed(run: Run, unit: PlannedUnit, top: FileInfo, target: str, stil
         return str(error)
 
 
-def _find_had(run: Run, unit: PlannedUnit, target: str) -> Optional[Sequence[Found]]:
-    """What copies may have been made of, also what earlier runs have taken out of the unit; None if that cannot be told. Nobody makes any
-    within a moment: what has their names and lengths then is a writer's.
+def _find_had(run: Run, unit: PlannedUnit, target: str) -> Sequence[Found]:
+    """What copies may have been made of; of a killed run also what earlier ones have taken out of it. Nobody makes any within a moment:
+    what has their names and lengths then is a writer's.
     """
     if not was_away(run, unit):
         return ()
     # Wherever its exchange is, these have the new files, or the rollback's plan has them.
     there = run.look([unit], [target, run.paths.unit("ready", unit.number)])
-    had: List[Found] = [*unit.manifest, *unit.expected, *(entry for one in there.values() for entry in one.entries)]
-    try:
-        effects = store.read_history(run.cluster, run.control).effects
-    except (FilesError, NeedsInvestigation, Refused) as error:
-        # It must not keep the unit away.
-        log.warning("unit=%s step=merge-recreated reason=%r", unit.log_field, f"the log cannot be read: {error}")
-        return None
-    known = [effect for effect in effects if effect.partition == unit.name]
-    return [*had, *(file for effect in known for file in (*effect.before, *effect.after))]
+    # A run itself reads nothing that waits for a KMS while a unit is away.
+    effects = store.read_history(run.cluster, run.control).effects if run.is_recovered else ()
+    earlier = (file for effect in effects if effect.partition == unit.name for file in (*effect.before, *effect.after))
+    return [*unit.manifest, *unit.expected, *(entry for one in there.values() for entry in one.entries), *earlier]
 
 
 def _without_own(entries: Sequence[FileInfo], unit: PlannedUnit) -> Sequence[FileInfo]:
@@ -305,8 +300,8 @@ def _merge(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optio
         run.moved_up.number += len(entries)
         if len(entries) > room or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
-        if source is top and (had is None or has_copies(_without_own(entries, unit) if still is None else entries, had)):
-            return "files in it are copies of those that the unit has or had, or may be"
+        if source is top and has_copies(_without_own(entries, unit) if still is None else entries, had):
+            return "files in it are copies of those that the unit has or had"
         with run.files.anchored({source.path: source.file_id, target: target_id}):
             open_ones = _leave_out_closed(run.files, source, entries, target)
             if len(open_ones) < len(entries):

@@ -5,13 +5,12 @@ whatever moment it comes.
 from __future__ import annotations
 
 from contextlib import suppress
-from types import SimpleNamespace
 
 import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.ports import FilesUnavailable
-from hivekeeper.steps import arrivals, concat_exchange
+from hivekeeper.steps import concat_exchange
 from support import joined_desk
 from support.desk import desk_by, outcomes
 from support.fakes.files import Killed
@@ -201,25 +200,6 @@ def test_copies_at_the_place_of_a_unit_that_a_run_has_away_and_puts_back(command
     assert desk.world.rows_of(desk.table) == rows
     survive(desk)
     assert desk.recover().code is Exit.DONE
-    assert desk.world.rows_of(desk.table) == rows
-
-
-@BOTH
-def test_a_log_that_cannot_be_read_keeps_no_unit_away(command, monkeypatch):
-    """Whether something is a copy of what an earlier run had taken out is not known then: it stays aside."""
-    desk = desk_before(command)
-    rows = desk.world.rows_of(desk.table)
-
-    def refuse(*_):
-        raise FilesUnavailable("its KMS does not answer")
-
-    def wait_and_bring():
-        desk.world.clock.sleep_ms(600_000)
-        desk.world.files.writer.add(f"{desk.live('dt=1')}/000000_0", DataFile(("new",)), 77)
-        monkeypatch.setattr(arrivals, "store", SimpleNamespace(read_history=refuse))
-
-    put_back_with(desk, wait_and_bring)
-    assert getattr(desk, command)().code is Exit.INVESTIGATE
     assert desk.world.rows_of(desk.table) == rows
 
 
