@@ -851,3 +851,56 @@ def test_runs_of_numbers_of_each_width_are_whole(copier, tmp_path):
     assert answer.failed == ""
     (again,) = copier.digest([listed(tmp_path / "out" / "u")], format="orc")
     assert again == answer
+
+
+def frame_of_zeros(size: int) -> bytes:
+    """With a window of 128 MiB, and without its size."""
+    repeated = [(1 << 17 << 3 | 2).to_bytes(3, "little") + b"\x00"] * (size >> 17)
+    return struct.pack("<I", 0xFD2FB528) + b"\x00\x88" + b"".join(repeated) + b"\x03\x00\x00\x00"
+
+
+def direct_mib(gateway) -> int:
+    factory = gateway.jvm.java.lang.management.ManagementFactory
+    kind = gateway.jvm.java.lang.Class.forName("java.lang.management.BufferPoolMXBean")
+    return sum(int(pool.getMemoryUsed()) for pool in factory.getPlatformMXBeans(kind) if pool.getName() == "direct") >> 20
+
+
+def most_mib(gateway) -> int:
+    """Of the process, since this was asked for last."""
+    about = Path(f"/proc/{int(gateway.jvm.java.lang.ProcessHandle.current().pid())}")
+    most = re.search(r"VmHWM:\s+(\d+) kB", (about / "status").read_text())
+    (about / "clear_refs").write_text("5")
+    return int(most.group(1)) >> 10 if most else 0
+
+
+def test_pages_take_no_memory_outside_the_heap(gateway, copier, tmp_path):
+    """YARN kills an executor that has more than its container, and ends the application after some of these. GZIP takes little, and fills
+    the heap first.
+    """
+    size = 100 << 20
+    bodies = {codec: decoder_bombs.packed(codec, bytes(size)) for codec in ("gzip", "snappy")}
+    found = {}
+    for codec, body in {"gzip": bodies["gzip"], "zstd": frame_of_zeros(size), "snappy": bodies["snappy"]}.items():
+        content = decoder_bombs.file_of(decoder_bombs.page(body, size=size), codec=decoder_bombs.CODECS[codec])
+        sources = write_each(
+            tmp_path, {f"{codec}{number}": lambda content=content: content for number in range(30 if codec == "gzip" else 8)}
+        )
+        before = direct_mib(gateway)
+        most_mib(gateway)
+        answers = copier.digest([listed(source) for source in sources])
+        assert {(answer.failed, answer.digest.rows) for answer in answers} == {("", 3)}
+        found[codec] = (direct_mib(gateway) - before, most_mib(gateway))
+    assert max(direct for direct, _ in found.values()) < 50
+    assert found["zstd"][1] < found["gzip"][1] + 120
+
+
+def test_pages_of_a_copy_take_no_memory_outside_the_heap(gateway, copier, tmp_path):
+    source = write_pages(tmp_path / "u", {"a": pa.array([bytes(60 << 20)], pa.large_binary())})
+    before = direct_mib(gateway)
+    tasks = [CopyTask(f"file:{tmp_path}/out/{codec}/a", listed(source), codec) for codec in ("snappy", "lz4_raw")]
+    answers = copier.copy(f"file:{tmp_path}/attempts", tasks)
+    assert direct_mib(gateway) - before < 50
+    for task, answer in zip(tasks, answers):
+        assert (answer.failed, answer.digest.rows) == ("", 1)
+        assert pq.read_table(f"{tmp_path}/out/{task.codec}/a").column("a")[0].as_py() == bytes(60 << 20)
+        assert copier.digest([listed(tmp_path / "out" / task.codec)]) == [answer]
