@@ -904,3 +904,18 @@ def test_pages_of_a_copy_take_no_memory_outside_the_heap(gateway, copier, tmp_pa
         assert (answer.failed, answer.digest.rows) == ("", 1)
         assert pq.read_table(f"{tmp_path}/out/{task.codec}/a").column("a")[0].as_py() == bytes(60 << 20)
         assert copier.digest([listed(tmp_path / "out" / task.codec)]) == [answer]
+
+
+@pytest.mark.parametrize("codec", ["snappy", "zstd", "gzip"])
+def test_pages_whose_values_take_no_bytes_are_read(copier, tmp_path, codec):
+    """Of NULLs only. In version 2 nothing is left to be compressed, and writers store nothing, or what becomes nothing."""
+    (tmp_path / "u").mkdir()
+    pq.write_table(pa.table({"a": pa.nulls(3, pa.int64())}), tmp_path / "u" / "a", data_page_version="2.0", compression=codec)
+    kinds = {"nothing": b"", "packed": decoder_bombs.packed(codec, b"")}
+    files = {
+        name: decoder_bombs.file_of(decoder_bombs.page_v2(body, b"\x06\x00", size=0), optional=True, codec=decoder_bombs.CODECS[codec])
+        for name, body in kinds.items()
+    }
+    sources = write_each(tmp_path, {name: lambda content=content: content for name, content in files.items()})
+    answers = copier.digest([listed(source) for source in [tmp_path / "u", *sources]])
+    assert [(answer.failed, answer.digest.rows) for answer in answers] == [("", 3)] * 3
