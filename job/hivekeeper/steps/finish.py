@@ -14,7 +14,7 @@ from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import inside, listings, recover
 from hivekeeper.plan.untidy import choose_untidy
-from hivekeeper.ports import Cluster, Files, FilesUnavailable, MetastoreUnavailable
+from hivekeeper.ports import Cluster, Files, FilesUnavailable, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry, UnitResult
@@ -213,7 +213,10 @@ def _remove_run(files: Files, paths: RunPaths, entries: Iterable[FileInfo]) -> N
     if all(files.remove_empty(entry.path) for entry in kept):
         for entry in entries:
             if entry not in kept:
-                (files.delete_tree if entry.is_dir else files.delete_file)(entry.path)
+                if entry.is_dir:
+                    _delete_allowed(files, entry.path)
+                else:
+                    files.delete_file(entry.path)
         files.remove_empty(paths.top)
 
 
@@ -225,7 +228,17 @@ def _tidy(files: Files, paths: RunPaths, present: Sequence[str]) -> None:
     # backup, before the run got its entry.
     for needless in ("stage", "taken"):
         if needless in present:
-            files.delete_tree(paths.state(needless))
+            _delete_allowed(files, paths.state(needless))
     for state in ("ready", "recreated", "restoring"):
         if state in present:
             files.remove_empty(paths.state(state))
+
+
+def _delete_allowed(files: Files, path: str) -> None:
+    """Delete copies that nobody needs. If one belongs to the table's owner, who got it from a superuser's run, this user may not: that must
+    not keep the table from being worked on.
+    """
+    try:
+        files.delete_tree(path)
+    except NoPermission as error:
+        log.warning("step=tidy left path=%r reason=%r", path, str(error))
