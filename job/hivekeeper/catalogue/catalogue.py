@@ -6,9 +6,10 @@ Changes nothing outside its own directories and its own database.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.catalogue import row_groups, rows
@@ -121,7 +122,7 @@ class Catalogue:
     def record(self, result: CommandResult) -> None:
         """Add what a command saw and did."""
         actor = Actor(self.cluster.user, self.cluster.host, self.cluster.application())
-        there = self._names_there(result)
+        vanished = self._find_vanished(result)
 
         def plan(component: Component) -> Parts:
             by_part: Dict[str, List[TableOutcome]] = {}
@@ -129,7 +130,7 @@ class Catalogue:
                 if rows.describes(component, outcome):
                     by_part.setdefault(rows.part_of(component, result, outcome), []).append(outcome)
             gone: Dict[str, List[Filter]] = {}
-            for database, table in self._find_vanished(component, there) if component is not RUNS else ():
+            for database, table in vanished.get(component, ()):
                 gone.setdefault(rows.bucket_of(database, table), []).append((CATALOGUE, database, table))
             return partial(self._parts, component, result, by_part, gone, actor)
 
@@ -188,10 +189,33 @@ class Catalogue:
         known = ((row[0], rows.known_from(row)) for row in found)
         return {str(name): unit for name, unit in known if unit is not None}
 
-    def _names_there(self, result: CommandResult) -> Mapping[str, Set[str]]:
-        """The tables and views of the selected databases, without the databases of which nothing is known."""
+    def _find_vanished(self, result: CommandResult) -> Mapping[Component, Set[Tuple[str, str]]]:
+        """What is recorded of the selected databases, and not there any more. What is there is asked last: another command may record a
+        table that was created a moment ago.
+        """
+        databases = {name.lower() for name in result.databases}
+        recorded = {component: self._find_recorded(component, databases) for component in (TABLES, VIEWS)}
+        there = self._names_there({database for known in recorded.values() for database, _ in known})
+        return {
+            component: {(database, name) for database, name in known if database in there and name not in there[database]}
+            for component, known in recorded.items()
+        }
+
+    def _find_recorded(self, component: Component, databases: Collection[str]) -> Set[Tuple[str, str]]:
+        """The tables or views of these databases; none if they cannot be read, as the change of the component tells."""
+        if not databases:
+            return set()
+        # All that is recorded is read once, not once for each of ten thousand databases.
+        only = {"metadata_key": GENERAL, **({"database_name": next(iter(databases))} if len(databases) == 1 else {})}
+        with suppress(*FAILURES):
+            known = self.store(component).rows(("database_name", "table_name"), only)
+            return {(str(database), str(name)) for database, name in known if database in databases}
+        return set()
+
+    def _names_there(self, databases: Iterable[str]) -> Mapping[str, Set[str]]:
+        """The tables and views of these databases, without the databases that are closed."""
         found: Dict[str, Set[str]] = {}
-        for database in {name.lower() for name in result.databases}:
+        for database in sorted(databases):
             try:
                 found[database] = set(self.cluster.metastore.table_names(database))
             except KeyError:
@@ -201,15 +225,6 @@ class Catalogue:
                 # Or closed it.
                 continue
         return found
-
-    def _find_vanished(self, component: Component, there: Mapping[str, Set[str]]) -> Iterator[Tuple[str, str]]:
-        """What is recorded of these databases, and not there any more."""
-        if not there:
-            return
-        # All that is recorded is read once, not once for each of ten thousand databases.
-        only = {"metadata_key": GENERAL, **({"database_name": next(iter(there))} if len(there) == 1 else {})}
-        known = {(str(database), str(name)) for database, name in self.store(component).rows(("database_name", "table_name"), only)}
-        yield from (one for one in known if one[0] in there and one[1] not in there[one[0]])
 
     # ---- commands of its own
 

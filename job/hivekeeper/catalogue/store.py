@@ -25,6 +25,7 @@ from hivekeeper.plan import ownership
 from hivekeeper.ports import Cluster, FilesError, FilesUnavailable, Row, SourceMissing, SourceReplaced, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import strict
+from hivekeeper.runlog.namenode_time import ask_time
 from hivekeeper.runlog.store import why_not_trusted
 from hivekeeper.runlog.strict import NewerRecord, UnreadableRecord
 
@@ -235,6 +236,9 @@ class Store:
                 file = self._write(part, None if part.is_whole else known.get(part.name))
                 written += [file] if file else []
                 replaced.add(part.name)
+            if before is not None and not replaced and operation in (OVERWRITE, DELETE):
+                return before, [], False
+            return self._after(operation, before, replaced, written), written, True
         except SourceMissing as error:
             log.info("step=catalogue component=%s again reason=%r", self.component.name, str(error))
             self._discard(written)
@@ -242,9 +246,6 @@ class Store:
         except BaseException:
             self._discard(written)
             raise
-        if before is not None and not replaced and operation in (OVERWRITE, DELETE):
-            return before, [], False
-        return self._after(operation, before, replaced, written), written, True
 
     def _write(self, part: Part, source: Optional[DataFile]) -> Optional[DataFile]:
         """The file of a part; None if it would have no row."""
@@ -270,7 +271,7 @@ class Store:
         return DataFile(part.name, f"data/{name}", told.length, rows, told.mtime_ms)
 
     def _after(self, operation: str, before: Optional[Commit], replaced: Iterable[str], written: Iterable[DataFile]) -> Commit:
-        now_ms, gone = self.cluster.clock.now_ms(), set(replaced)
+        now_ms, gone = self._ask_time(), set(replaced)
         known = before.files if before else ()
         removed = {place: since for place, since in (before.removed if before else {}).items() if not self._is_expired(since, now_ms)}
         removed.update({file.place: now_ms for file in known if file.part in gone})
@@ -278,6 +279,19 @@ class Store:
         files = tuple(sorted((*staying, *written), key=lambda file: file.part))
         removed = self._forget_oldest(removed, commits.MOST_FILES - len(files))
         return Commit(str(uuid.uuid4()), operation, self.run, now_ms, files, removed)
+
+    def _ask_time(self) -> int:
+        """The NameNode's, as all writers share it. Raises SourceMissing if somebody takes away the file that is made for that."""
+        waiting = self._unfinished(str(uuid.uuid4()))
+        now_ms = ask_time(self.cluster.files, waiting)
+        self.cluster.files.delete_file(waiting)
+        if now_ms is None:
+            raise SourceMissing(f"{waiting}: it is gone just after it was made")
+        return now_ms
+
+    def _unfinished(self, commit_id: str) -> str:
+        """Where a commit waits for its number."""
+        return names.join(self.top, f"commit-{commit_id}.json")
 
     def _forget_oldest(self, removed: Dict[str, int], most: int) -> Dict[str, int]:
         """What was removed, without the oldest if a commit would name more than any command reads. They go early, after this commit; or are
@@ -290,8 +304,8 @@ class Store:
         return {place: since for place, since in removed.items() if place not in oldest}
 
     def _write_commit(self, commit: Commit, written: Iterable[DataFile]) -> str:
-        """Where a commit waits for its number."""
-        own = names.join(self.top, f"commit-{commit.id}.json")
+        """Returns where it waits."""
+        own = self._unfinished(commit.id)
         text = commits.to_text(commit, self.component.name, self.component.part, self.cluster.user, self.cluster.host)
         try:
             self.cluster.files.write_new(own, text, READABLE.file_mode or 0)

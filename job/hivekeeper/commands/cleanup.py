@@ -35,12 +35,12 @@ from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult,
 from hivekeeper.runlog import store, strict
 from hivekeeper.runlog.entries import LogEntry, UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History, UnitKey
+from hivekeeper.runlog.namenode_time import ask_before_run
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, MOST_UNITS, BackupPlace, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_log
 from hivekeeper.steps.census import Census, shared_census
 from hivekeeper.steps.grounds import Answer, CreatedAgain, Directories, Grounds
-from hivekeeper.steps.namenode_time import ask_before_run
 from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.timing import Step, timed
 

@@ -26,12 +26,12 @@ from hivekeeper.report.results import TableOutcome, UnitOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.history import History
+from hivekeeper.runlog.namenode_time import ask_before_run
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan
 from hivekeeper.steps import attributes, backup_tables, finish, identity, ownership, run_directory, swap, table_lock
 from hivekeeper.steps.fitness import FitnessOfTable
 from hivekeeper.steps.left_away import refuse_at_former_places
-from hivekeeper.steps.namenode_time import ask_before_run
 from hivekeeper.steps.observe import Wanted, observe_table
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.stage import Staged, Stager

@@ -42,11 +42,10 @@ def may_have_taken_away(cluster: Cluster, control: ControlPaths) -> bool:
     come to live goes when a run ends.
     """
     try:
-        runs = [control.run(directory) for directory in store.find_runs(cluster.files, control)]
-        seen = cluster.files.look([paths.top for paths in runs], MOST_IN_RUNS)
-        open_ones = [paths for paths in runs if any(entry.name in ("ready", "restoring") for entry in seen[paths.top].entries)]
-        aside = [paths.state("retired") for paths in open_ones]
-        return any(one.entries for one in cluster.files.look(aside, 1 + len(aside)).values())
+        runs = {control.run(directory).top: directory for directory in store.find_runs(cluster.files, control)}
+        seen = cluster.files.look(list(runs), MOST_IN_RUNS)
+        is_open = {top: any(entry.name in ("ready", "restoring") for entry in seen[top].entries) for top in runs}
+        return has_taken_away(cluster, control, [directory for top, directory in runs.items() if is_open[top]])
     except (Refused, NoPermission):
         return False
 

@@ -21,14 +21,14 @@ from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import listings, renamed
-from hivekeeper.ports import Cluster, Files, FilesError, MetastoreRefused, MetastoreUnavailable, NoPermission
+from hivekeeper.ports import Cluster, FilesError, MetastoreRefused, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RunPlan
-from hivekeeper.steps import orphans, ownership, renames
+from hivekeeper.steps import orphans, ownership, renames, rows_away
 from hivekeeper.steps.fitness import MOST_AGE_MS
 from hivekeeper.steps.whereabouts import usable_until
 
@@ -122,13 +122,13 @@ def _refuse_without_directory(
     if not table.create_time or renames.has_directory(cluster, table):
         return
     own = ControlPaths.of(table.location, partitioned=False)
-    if history is not None and any(table_id(plan.table) == table_id(table) for _, plan in _read_plans_away(cluster, table, own)):
+    if history is not None and any(table_id(plan.table) == table_id(table) for _, plan in _read_plans_away(cluster, own)):
         # A run of its own has them away.
         return
     for control in _find_elsewhere(cluster, table, believed):
         if control == own or not _recorded(cluster, table, control, owners, is_taken=True).get(table.create_time):
             continue
-        for paths, plan in _read_plans_away(cluster, table, control):
+        for paths, plan in _read_plans_away(cluster, control):
             if renames.may_be_without_rows(cluster, plan.table, table) and not is_another(cluster, table, plan.table.full_name):
                 possible = _find_possible(cluster, table, plan, paths)
                 raise _may_have_lost_its_rows(cluster, table, possible, control, plan, _make_way(table, own) if history is not None else "")
@@ -153,36 +153,32 @@ def _find_elsewhere(cluster: Cluster, table: Table, believed: FrozenSet[str]) ->
         yield from map(ControlPaths, (*homeless, *taken))
 
 
-def _read_plans_away(cluster: Cluster, table: Table, control: ControlPaths) -> Iterator[Tuple[RunPaths, RunPlan]]:
+def _read_plans_away(cluster: Cluster, control: ControlPaths) -> Iterator[Tuple[RunPaths, RunPlan]]:
     """The plans of unfinished runs that have rows away. What cannot be read says nothing."""
     # As in _find_tables.
     cluster = replace(cluster, log_entries={})
     with suppress(HivekeeperError, NoPermission):
-        history = store.read_history(cluster, control)
-        for paths in map(control.run, orphans.find_unfinished(cluster, control, history)):
-            plan = store.read_plan(cluster, replace(table, location=control.home), paths)
-            if plan is not None and may_miss_rows(cluster.files, [paths], [plan]):
-                yield paths, plan
+        unfinished = orphans.find_unfinished(cluster, control, store.read_history(cluster, control))
+        yield from rows_away.read_plans(cluster, control, unfinished)
 
 
-def _find_possible(cluster: Cluster, table: Table, plan: RunPlan, paths: RunPaths) -> Optional[Sequence[str]]:
-    """The other tables that may be the renamed one; None if not all tables can be read: then this one is told all the same."""
+def _find_possible(cluster: Cluster, table: Table, plan: RunPlan, paths: RunPaths) -> renames.Possible:
+    """The tables that may be the renamed one. If not all tables can be read, this one is told all the same."""
     try:
-        if not renames.are_all_told(cluster, plan.table):
-            return None
-        return [one.full_name for one in renames.find_possible(cluster, plan.table, paths) if one.full_name != table.full_name]
+        return renames.find_possible(cluster, plan.table, paths)
     except (HivekeeperError, MetastoreUnavailable) as error:
         log.info("table=%s step=read-tables failed reason=%r", table.log_field, str(error))
-        return None
+        return renames.Possible()
 
 
 def _may_have_lost_its_rows(
-    cluster: Cluster, table: Table, others: Optional[Sequence[str]], control: ControlPaths, plan: RunPlan, way: str
+    cluster: Cluster, table: Table, possible: renames.Possible, control: ControlPaths, plan: RunPlan, way: str
 ) -> NeedsInvestigation:
-    also = "; which other ones may be it is not known" if others is None else f"; so may {', '.join(others)}" if others else ""
-    # A command only where no other table may be the one that was renamed: anybody can make a table look so.
+    others = [one.full_name for one in possible.tables if one.full_name != table.full_name]
+    also = f"; so may {', '.join(others)}" if others else ""
+    also += "" if possible.are_all else "; whether others may be it is not known"
     how = "find out which of them was renamed"
-    if others == []:
+    if possible.are_all and not others:
         how = f"if it was renamed: {way}{renames.how_to_bring(cluster, table, control)}"
     return NeedsInvestigation(
         f"{table.full_name}: it has no directory, and may have been renamed from {plan.table.full_name} while the interrupted run "
@@ -357,18 +353,10 @@ def _may_hide_rows(cluster: Cluster, table: Table, control: ControlPaths) -> boo
         history = store.read_history(cluster, control)
         unfinished = [control.run(directory) for directory in orphans.find_unfinished(cluster, control, history)]
         plans = [store.read_plan(cluster, table, paths) for paths in unfinished]
-        may_miss = may_miss_rows(cluster.files, unfinished, [plan for plan in plans if plan])
+        may_miss = rows_away.may_miss_rows(cluster.files, unfinished, [plan for plan in plans if plan])
     except (HivekeeperError, NoPermission):
         return True
     return may_miss or any(unit.outcome is Outcome.MISPLACED for run in history.runs for unit in run.units)
-
-
-def may_miss_rows(files: Files, unfinished: Iterable[RunPaths], plans: Iterable[RunPlan]) -> bool:
-    """Whether these runs had begun to exchange files. A join takes nothing out of live but to put back what it has taken, from `ready`."""
-    joins = any(unit.join for plan in plans for unit in plan.units)
-    states = ("retired", "recreated", *(("ready", "taken") if joins else ()))
-    aside = [paths.state(state) for paths in unfinished for state in states]
-    return any(seen.entries for seen in files.look(aside, 1 + len(aside)).values())
 
 
 def _created(known: str) -> int:

@@ -22,11 +22,10 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog import orphan_mark, store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
+from hivekeeper.runlog.namenode_time import ask_time
 from hivekeeper.runlog.orphan_mark import OrphanMark
-from hivekeeper.runlog.run_files import CLEANUP
-from hivekeeper.steps import ownership, removal, renames
+from hivekeeper.steps import ownership, removal, renames, rows_away
 from hivekeeper.steps.census import TABLES_AT_ONCE
-from hivekeeper.steps.namenode_time import ask_time
 from hivekeeper.steps.observe import TooLarge, ask_where_allowed, look_in_portions
 
 log = logging.getLogger(__name__)
@@ -323,25 +322,17 @@ def _describe(
     )
 
 
-def _how_to_bring(cluster: Cluster, known: Table, possible: Sequence[Table], control: ControlPaths) -> str:
-    """A command only where it is clear to which table: anybody can make one look like the renamed one."""
-    if len(possible) == 1 and renames.are_all_told(cluster, known):
-        return renames.how_to_bring(cluster, possible[0], control)
-    return "find out which table it is now; then see docs/runbook.md, the table changed meanwhile"
-
-
 def _find_possible(cluster: Cluster, control: ControlPaths, unfinished: Iterable[str]) -> Tuple[Sequence[Table], str]:
     """The tables that may be the one of these runs, renamed while its rows were away, and what to do then. What cannot be asked for tells
     of none.
     """
     with suppress(HivekeeperError, FilesError, MetastoreUnavailable):
-        home = Table.without_definition("(no table)", names.base(control.home), "")
-        for directory in unfinished:
-            paths = control.run(directory)
-            plan = store.read_plan(cluster, replace(home, location=control.home), paths)
-            if plan is not None and plan.operation != CLEANUP:
-                possible = renames.find_possible(cluster, plan.table, paths)
-                return possible, _how_to_bring(cluster, plan.table, possible, control)
+        for paths, plan in rows_away.read_plans(cluster, control, unfinished):
+            possible = renames.find_possible(cluster, plan.table, paths)
+            if possible.only is not None:
+                return possible.tables, renames.how_to_bring(cluster, possible.only, control)
+            if possible.tables:
+                return possible.tables, "find out which table it is now; then see docs/runbook.md, the table changed meanwhile"
     return (), ""
 
 

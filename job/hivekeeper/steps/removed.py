@@ -79,7 +79,7 @@ def _tell(run: Run, result: UnitResult) -> UnitResult:
     more = f"; {result.why.what}" if result.why and result.outcome.is_astray else ""
     advice = (
         f"if that was done on purpose: hivekeeper unpin {of_run}; if not: see that {planned.live} is there and holds no file, "
-        f"then: hivekeeper rollback {of_run}"
+        f"then: hivekeeper rollback {of_run}" + (", with --where for this partition alone" if planned.name else "")
     )
     why = Reason(Code.REMOVED_AFTER, f"{what}{place}{more}", advice)
     return replace(result, planned=replace(planned, expected=()), outcome=Outcome.MISPLACED, certificate=None, why=why, has_backup=True)

@@ -5,7 +5,8 @@ Reads only. That Hive's rename met no directory to move leaves such a table with
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Optional, Tuple
+from dataclasses import dataclass
+from typing import Dict, Iterable, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.model import Table
@@ -38,12 +39,25 @@ def may_be_without_rows(cluster: Cluster, known: Table, table: Table, since_id: 
     return is_of_it and follow and renamed.may_have_become(known, table) and not has_directory(cluster, table, since_id)
 
 
-def find_possible(cluster: Cluster, known: Table, paths: RunPaths) -> List[Table]:
-    """All tables of the metastore that may be it, by their names: which of them is, somebody must say. None where it has its name still.
-    Also those with a directory that is younger than the run: a writer may have made it since, but writers do so with other tables, too.
+@dataclass(frozen=True)
+class Possible:
+    """The tables that may be the known one, by their names: which of them is, somebody must say. `are_all`: no other one may be."""
+
+    tables: Sequence[Table] = ()
+    are_all: bool = False
+
+    @property
+    def only(self) -> Optional[Table]:
+        """The one to which a command may bring the rows: anybody can make a table look so."""
+        return self.tables[0] if len(self.tables) == 1 and self.are_all else None
+
+
+def find_possible(cluster: Cluster, known: Table, paths: RunPaths) -> Possible:
+    """All tables of the metastore that may be it. None where it has its name still, or its second is not known. Also those with a directory
+    that is younger than the run: a writer may have made it since, but writers do so with other tables, too.
     """
-    if _read(cluster, known) is not None:
-        return []
+    if not known.create_time or _read(cluster, known) is not None:
+        return Possible()
     run = None if paths.top.startswith("file:") else cluster.files.stat(paths.top)
     since_id = run.file_id if run else 0
     found, is_old = _find_in_census(cluster, known, since_id)
@@ -51,17 +65,13 @@ def find_possible(cluster: Cluster, known: Table, paths: RunPaths) -> List[Table
         # One of them has taken another name since all were read.
         shared_census(cluster).expire()
         found, _ = _find_in_census(cluster, known, since_id)
-    return [found[name] for name in sorted(found)]
+    are_all = find_untold(shared_census(cluster).tables_twice(), known) is None
+    return Possible([found[name] for name in sorted(found)], are_all)
 
 
 def find_untold(tables: Iterable[Table], known: Table) -> Optional[Table]:
     """The first of these of which the metastore does not tell all that is asked, and that may be the known one."""
     return next((one for one in tables if one.unreadable and one.create_time in (0, known.create_time)), None)
-
-
-def are_all_told(cluster: Cluster, known: Table) -> bool:
-    """Whether no table may be the known one but those of `find_possible`."""
-    return find_untold(shared_census(cluster).tables_twice(), known) is None
 
 
 def _find_in_census(cluster: Cluster, known: Table, since_id: int) -> Tuple[Dict[str, Table], bool]:

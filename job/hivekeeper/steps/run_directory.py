@@ -21,9 +21,9 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, LoggedRun
+from hivekeeper.runlog.namenode_time import ask_time
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
-from hivekeeper.steps.namenode_time import ask_time
 from hivekeeper.steps.observe import BoundedLook, find_above
 from hivekeeper.steps.whereabouts import Whereabouts
 

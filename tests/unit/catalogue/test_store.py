@@ -36,6 +36,19 @@ def store(world):
     return a_store(world.cluster)
 
 
+class WrongClock:
+    """Of a machine that is ahead of the NameNode."""
+
+    def __init__(self, world, ahead_ms):
+        self._world, self._ahead_ms = world, ahead_ms
+
+    def now_ms(self):
+        return self._world.clock.now_ms() + self._ahead_ms
+
+    def sleep_ms(self, _ms):
+        pass
+
+
 def data_directories(world, store):
     return {entry.name for entry in world.files.look([store.data])[store.data].entries}
 
@@ -430,14 +443,7 @@ def test_a_commit_of_another_writer_is_not_taken_for_the_own_one(world):
 
 
 def test_a_directory_that_another_writer_has_just_made_stays_whatever_this_machines_clock_says(world):
-    class AheadClock:
-        def now_ms(self):
-            return world.clock.now_ms() + 40 * DAY
-
-        def sleep_ms(self, _ms):
-            pass
-
-    store, fresh = a_store(replace(world.cluster, clock=AheadClock()), expire_after_ms=DAY), str(uuid.uuid4())
+    store, fresh = a_store(replace(world.cluster, clock=WrongClock(world, 40 * DAY)), expire_after_ms=DAY), str(uuid.uuid4())
 
     def make_another(what):
         if what.startswith("rename_exact"):
@@ -472,14 +478,8 @@ def test_rows_that_expire_while_they_are_written_again_leave_nothing_behind(worl
 
 @pytest.mark.parametrize("ahead_ms", [-40 * DAY, 40 * DAY])
 def test_a_wrong_clock_of_this_machine_takes_nothing_that_another_writer_is_about_to_commit(world, ahead_ms):
-    class WrongClock:
-        def now_ms(self):
-            return world.clock.now_ms() + ahead_ms
-
-        def sleep_ms(self, _ms):
-            pass
-
-    store, other = a_store(replace(world.cluster, clock=WrongClock()), expire_after_ms=DAY), a_store(world.another_process(), DAY)
+    store = a_store(replace(world.cluster, clock=WrongClock(world, ahead_ms)), expire_after_ms=DAY)
+    other = a_store(world.another_process(), DAY)
     put(store, "01", "a", x=1)
     made = []
 
@@ -492,6 +492,22 @@ def test_a_wrong_clock_of_this_machine_takes_nothing_that_another_writer_is_abou
 
     other.change(OVERWRITE, write_meanwhile)
     assert content(store) == {("a", "x"): 1, ("b", "x"): 2, ("c", "x"): 3}
+
+
+@pytest.mark.parametrize("ahead_ms", [-40 * DAY, 40 * DAY])
+def test_a_wrong_clock_of_this_machine_takes_nothing_that_readers_of_an_older_state_need(world, ahead_ms):
+    right = a_store(world.another_process(), 3 * DAY)
+    wrong = a_store(replace(world.cluster, clock=WrongClock(world, ahead_ms)), 3 * DAY)
+    put(right, "01", "a", x=1)
+    put(right, "01", "a", x=2)
+    put(wrong, "01", "a", x=3)
+    put(wrong, "01", "a", x=4)
+    put(right, "02", "b", x=5)
+    assert len(data_directories(world, right)) == 5
+    world.files.namespace.advance(4 * DAY)
+    put(wrong, "02", "c", x=6)
+    # Those in use, and the one that has just been replaced.
+    assert len(data_directories(world, right)) == 3
 
 
 def test_nothing_is_written_where_somebody_else_waits_for_it(world, store):

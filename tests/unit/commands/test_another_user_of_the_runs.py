@@ -11,6 +11,7 @@ from hivekeeper.commands import compact_swap, recover
 from hivekeeper.model import Selection
 from hivekeeper.ports import NoPermission
 from hivekeeper.reasons import Code
+from support import joined_desk
 from support.builders import a_table
 from support.contexts import a_context
 
@@ -68,3 +69,13 @@ def test_so_it_is_of_a_table_that_is_to_be_left_alone_by_now(desk, world):
     world.set_property(desk.table, **{"hivekeeper.skip": "true"})
     close_records(world.files, desk.control.top)
     assert run_over_database(desk, "compact-swap") == (Exit.INVESTIGATE, {"sales.events": Code.UNSETTLED, "sales.orders": None})
+
+
+def test_so_are_rows_that_a_joined_file_is_to_give_back():
+    desk = joined_desk.a_desk()
+    desk.compact("dt = '2'")
+    assert desk.log().runs
+    joined_desk.kill_in_put_back(desk, ["rename_exact", "copy-", "/dt=1/part"], desk.compact)
+    assert joined_desk.rows(desk) == ["large"]
+    close_records(desk.world.files, desk.control.top)
+    assert run_over_database(desk, "compact-swap") == (Exit.INVESTIGATE, {"sales.events": Code.UNSETTLED})

@@ -1106,6 +1106,24 @@ def test_the_tables_of_a_database_that_was_refused_stay_and_those_of_a_dropped_o
     assert "step=catalogue failed" not in caplog.text
 
 
+@pytest.mark.parametrize(("component", "kind"), [(TABLES, "MANAGED_TABLE"), (VIEWS, "VIRTUAL_VIEW")], ids=["table", "view"])
+def test_what_another_command_records_while_a_catalogue_is_written_stays(world, monkeypatch, component, kind):
+    result, ask_names, asked = everything(world), world.metastore.table_names, []
+
+    def create_and_record(database):
+        found = ask_names(database)
+        if not asked:
+            asked.append(database)
+            world.add_table(a_table(name="new", kind=kind, view_text="SELECT 1"), {})
+            everything(world, "20260201t000001z-0000")
+        return found
+
+    monkeypatch.setattr(world.metastore, "table_names", create_and_record)
+    record(world, result)
+    assert asked == ["sales"]
+    assert ("new",) in rows_in(world.cluster, component, ("table_name",))
+
+
 def test_looking_for_dropped_tables_reads_no_file_once_more_for_each_database(world, monkeypatch):
     world.catalog.databases.update(f"mallory{number}" for number in range(30))
     selected = ("sales", *(f"mallory{number}" for number in range(30)))

@@ -333,6 +333,15 @@ def test_what_is_left_over_names_none_that_cannot_be_it(changes):
     assert "interrupted" in found.why
 
 
+def test_what_is_left_over_of_a_run_that_had_taken_nothing_away_names_none():
+    desk = interrupt(["rename_exact", f"{PLACE} ", "/retired/u00001"])
+    desk.world.catalog.drop_table("sales.events")
+    add(desk.world)
+    found = records(clean(desk))
+    assert "without a directory" not in found.why
+    assert "interrupted" in found.why
+
+
 def test_the_rows_of_one_that_was_loaded_since_stay_and_are_told():
     """As `history --orphans` advises."""
     desk = interrupt()
