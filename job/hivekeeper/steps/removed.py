@@ -72,8 +72,8 @@ def _look(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, Snapshot]:
 
 def _tell(run: Run, result: UnitResult) -> UnitResult:
     """Nothing has replaced the old files then, by the log: a rollback brings them back as soon as live holds none."""
-    planned, table = result.planned, quoting.shell(run.table.full_name)
-    of_run = f"--table {table} --run {store.run_of(run.directory)}"
+    planned = result.planned
+    of_run = f"--table {quoting.shell(run.table.full_name)} --run {store.run_of(run.directory)}"
     what = "somebody removed its new files before the log had the run, and nothing is in their place: its rows are in "
     place = run.paths.unit("retired", planned.number)
     more = f"; {result.why.what}" if result.why and result.outcome.is_astray else ""
