@@ -34,7 +34,8 @@ choose_conf_dir() {
     [[ ! -d $directory || -x $directory ]] ||
       die 2 "$directory cannot be entered by $(id -un)" "let this user read it, or set HIVEKEEPER_CONF_DIR"
     export HIVEKEEPER_CONF_DIR="$directory"
-    if [[ -e $directory/site.yaml ]]; then
+    # So may what a link leads to that is not there just now.
+    if [[ -e $directory/site.yaml || -L $directory/site.yaml ]]; then
       return
     fi
   done

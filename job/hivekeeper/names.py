@@ -198,13 +198,17 @@ def _beside_names(source: str, run: RunId, nth: int) -> Iterator[str]:
 
 
 def output_name(number: int, run: RunId, target: str, format: str) -> str:
-    """`part-00000-20260101t020304z-0000-b00001-1a2b3c4d.parquet`, the nth output of a unit that a job copies to this stage.
+    """`part-00000-MARK.parquet`, the nth output of a unit that a job copies to this stage."""
+    return f"part-{number:05d}-{stage_mark(run, target)}.{format}"
+
+
+def stage_mark(run: RunId, target: str) -> str:
+    """`20260101t020304z-0000-b00001-` and 32 hex digits: what the names of all files have that a job writes to this stage.
 
     All tables of a command have runs of one name. The hash of the stage's place tells the files of one from those of another, which may be
-    as long: the log knows them by their names and lengths.
+    as long: the log knows them by their names and lengths. So it is long, too: a place with the same eight digits is found within minutes.
     """
-    of_place = hashlib.sha256(target.encode()).hexdigest()[:8]
-    return f"part-{number:05d}-{run}-{base(target)}-{of_place}.{format}"
+    return f"{run}-{base(target)}-{hashlib.sha256(target.encode()).hexdigest()[:32]}"
 
 
 def split_suffix(name: str) -> Tuple[str, str]:

@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 # Commands that stop in good order when told to. The others only read, are short, or finish interrupted work.
 HEEDFUL = frozenset(["compact-swap", "compact", "rollback", "cleanup"])
+# The same by a signal alone: they settle interrupted runs, too, and no later command tells of which one readers may miss rows.
+PATIENT = HEEDFUL | {"backup", "forget", "pin", "recover", "unpin"}
 
 LOOK_EVERY_MS = 1000
 SAY_EVERY_MS = 60_000

@@ -191,6 +191,15 @@ with_etc() {
   [ "${#lines[@]}" -eq 3 ]
 }
 
+@test "configuration: a link to nothing is an error, too" {
+  need_python
+  mkdir "$APP/conf"
+  ln -s "$APP/not-mounted/site.yaml" "$APP/conf/site.yaml"
+  run as_operator "$APP/hivekeeper-90.1.0/bin/hivekeeper" config
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == *"$APP/conf/site.yaml: the configuration file cannot be read: No such file"* ]]
+}
+
 @test "upgrade: the next version finds the site's configuration, and so does the last one after a step back" {
   need_python
   mkdir "$APP/conf"

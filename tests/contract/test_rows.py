@@ -255,6 +255,19 @@ def test_output_names_carry_the_run_and_differ_between_stages(three_units):
     assert all(RUN in name and not names.is_hidden(name) for name in found)
 
 
+@pytest.mark.parametrize("units", [(1,), (1, 2)], ids=["one unit", "many units"])
+def test_output_names_differ_between_tables_that_one_command_compacts(three_units, units, is_copied):
+    """Each has its first stage then, of a run of the same name: the log knows these files by their names and lengths."""
+    found = []
+    for table in ("events", "orders"):
+        batch = batch_of(three_units, dict.fromkeys(units, (0, 0, 1)), is_copied=is_copied)
+        batch = replace(batch, target=f"{three_units.root}/{table}/.hivekeeper/stage/b00001")
+        three_units.rows.write_stage(batch)
+        found += [name for unit in units for name in outputs_of(three_units, batch, unit)]
+    assert len(found) == 4 * len(units)
+    assert not {*found[: 2 * len(units)]} & {*found[2 * len(units) :]}
+
+
 @pytest.mark.parametrize("units", [(1,), (1, 2, 3)], ids=["one unit", "many units"])
 def test_reading_back_gives_the_digest_of_what_was_read(three_units, units, is_copied):
     batch = batch_of(three_units, dict.fromkeys(units, (0, 1, 1)), is_copied=is_copied)

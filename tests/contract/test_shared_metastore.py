@@ -301,6 +301,21 @@ def test_a_database_that_fails_every_request_for_it_fails_no_other(real):
     assert (real.metastore.table_names(bad), real.metastore.table_names(real.database)) == ((), ("events",))
 
 
+@local_only
+def test_newer_places_are_told_beside_a_database_that_fails_every_request_for_it(real, monkeypatch):
+    """It is the only one whose directory is not known, and so the only one that is asked for. A failure would end the work on each table
+    that is new, or elsewhere, and have all places be read again for the next one.
+    """
+    monkeypatch.setattr(metastore_module, "KEEP_READ_AGAIN", 10**6)
+    old, bad = real.add_table("events"), real.add_database()
+    let_fail(real, lambda name: name == bad, "getDatabase")
+    real.metastore.read_places_again("")
+    new = real.add_table("new")
+    real.metastore.read_newer_places(new)
+    assert real.metastore.locations_below([old.location, new.location]) == {table.location: (table.full_name,) for table in (old, new)}
+    assert bad not in real.metastore.database_locations()
+
+
 def test_a_database_whose_tables_cannot_be_told_is_named_and_not_passed_over(real, monkeypatch):
     """A million tables with names of a hundred characters are more than Spark 4's Thrift reads; one of them may lie in any directory."""
     table, crowd, asked = real.add_table("events"), real.add_database(), []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, List
+import hashlib
+import itertools
+from typing import Any, Dict, List, Sequence
 
 import pytest
 
 from hivekeeper.codes import Exit
+from hivekeeper.names import ControlPaths
 from support.builders import a_partition, a_table
 from support.desk import Desk
 from support.fakes.rows import DataFile
@@ -164,11 +167,12 @@ def test_nothing_is_written_to_the_log_of_another_table_that_was_put_in_the_plac
     assert command == "recover" or result.code is Exit.INVESTIGATE
 
 
-def two_compacted(columns: List[str]) -> List[Desk]:
+def two_compacted(columns: List[str], locations: Sequence[str] = (f"{HOME}/events", f"{HOME}/orders")) -> List[Desk]:
     """`events` and `orders`, compacted by one command, which gives the files of both the same names."""
     world, desks = World(), []
-    for nth, name in enumerate(["events", "orders"]):
-        world.add_table(a_table(columns, name=name, create_time=5 + nth), {unit: [1000] * 3 for unit in (["dt=1"] if columns else [""])})
+    for nth, (name, location) in enumerate(zip(["events", "orders"], locations)):
+        table = a_table(columns, name=name, create_time=5 + nth, location=location)
+        world.add_table(table, {unit: [1000] * 3 for unit in (["dt=1"] if columns else [""])})
         desks.append(Desk(world, f"sales.{name}", backup_table=False))
         desks[nth].compact()
     return desks
@@ -181,7 +185,11 @@ def test_a_rollback_does_not_take_another_tables_compacted_files_for_its_own(col
     cleanup of the one. The other one has no backup any more.
     """
     mine, theirs = two_compacted(columns)
-    world, unit = mine.world, "dt=1" if columns else ""
+    roll_back_with_others(mine, theirs, "dt=1" if columns else "")
+
+
+def roll_back_with_others(mine: Desk, theirs: Desk, unit: str) -> None:
+    world = mine.world
     rows, user = world.rows_of("sales.orders"), HdfsUser(mine.world.files.namespace, "hive")
     assert theirs.cleanup().code is Exit.DONE
     assert user.exchange(mine.live(unit), theirs.live(unit))
@@ -189,6 +197,21 @@ def test_a_rollback_does_not_take_another_tables_compacted_files_for_its_own(col
     mine.cleanup()
     assert user.exchange(mine.live(unit), theirs.live(unit))
     assert not rows - world.rows_anywhere(), "rows are nowhere of a table of which only a backup was to go"
+
+
+@pytest.mark.parametrize("columns", [[], ["dt"]], ids=["unpartitioned", "partitioned"])
+def test_nor_does_it_if_a_place_was_chosen_so_that_names_agree_in_32_bits_of_the_places_hash(columns: List[str]) -> None:
+    """Once a command has begun, its run's id can be seen, and a tenant can set the location of a table whose turn is still to come. To meet
+    the place of a certain table takes some billions of tries, minutes; of any two, as here, some ten thousand.
+    """
+    run = two_compacted(columns)[0].runs[0]
+    met: Dict[bytes, str] = {}
+    for location in map(f"{HOME}/t{{}}".format, itertools.count()):
+        stage = ControlPaths.of(location, bool(columns)).run(run).stage(1)
+        other = met.setdefault(hashlib.sha256(stage.encode()).digest()[:4], location)
+        if other != location:
+            break
+    roll_back_with_others(*two_compacted(columns, [location, other]), "dt=1" if columns else "")
 
 
 def two_in_one_directory() -> Desk:

@@ -16,7 +16,7 @@ from hivekeeper.errors import UsageError
 from hivekeeper.launch import output_files
 from hivekeeper.launch.spark_submit import hide_secrets
 from hivekeeper.reasons import Code
-from hivekeeper.stop_conditions import HEEDFUL
+from hivekeeper.stop_conditions import PATIENT
 
 if TYPE_CHECKING:
     from hivekeeper.cluster.signals import Signals
@@ -30,7 +30,7 @@ def run_on_cluster(parsed: argparse.Namespace, config: Config) -> int:
         return run_doctor(parsed, config)
     from hivekeeper.cluster.signals import Signals
 
-    with Signals(patient=parsed.command in HEEDFUL) as signals:
+    with Signals(patient=parsed.command in PATIENT) as signals:
         result = run_connected(parsed, config, signals)
         output.print_result(parsed, result)
     return result.exit_code

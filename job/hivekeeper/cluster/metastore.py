@@ -221,8 +221,9 @@ class HiveMetastore:
         # Others may have taken the names of the rest, which are told by what is read now.
         self._dropped = set(filter(places.is_told, self._dropped))
         self._read_places(places)
-        new = sorted(set(self.databases()) - set(self._homes))
-        self._roots, self._places, self._homes = Roots(places), places, {**self._homes, **self._read_homes(new)}
+        # Not of new databases alone: one that is closed to this user is new each time, and seems to show that none is told.
+        homes = {**self._read_homes(self.databases()), **self._homes}
+        self._roots, self._places, self._homes = Roots(places), places, homes
 
     def paths_around(self, location: str) -> Mapping[str, Tuple[Tuple[str, str], ...]]:
         return self._read_roots().paths_around(location)

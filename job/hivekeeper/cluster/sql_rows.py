@@ -298,9 +298,8 @@ class _Writer:
             writer = writer.option(key, value)
         writer.format(self.batch.format).mode("append").save(target)
         self.writes += 1
-        # The name of the stage's directory is unique in the run, and the number makes the mark unique among its writes.
-        mark = f"{self.batch.run}-{names.base(self.batch.target)}-{self.writes}"
-        self.rows.stage_files.mark(self.batch.target, mark)
+        # The number makes the mark unique among the stage's writes.
+        self.rows.stage_files.mark(self.batch.target, f"{names.stage_mark(self.batch.run, self.batch.target)}-{self.writes}")
 
     def _directory(self, unit: StageUnit) -> str:
         return names.join(self.batch.target, f"{_UNIT}={unit.number}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import List, Mapping, Optional, Sequence
 
@@ -31,9 +32,20 @@ def find_files(environ: Mapping[str, str], named: Sequence[str]) -> List[str]:
 
 
 def find_site(environ: Mapping[str, str]) -> Optional[Path]:
-    """The site file in HIVEKEEPER_CONF_DIR, if there is one."""
+    """The site file in HIVEKEEPER_CONF_DIR, if there is one. A link that leads nowhere, or what cannot be looked at, is left to its reader:
+    a run without the site's rules would keep fewer backups.
+    """
     directory = environ.get(CONF_DIR)
-    return Path(directory, SITE) if directory and Path(directory, SITE).exists() else None
+    if not directory:
+        return None
+    path = Path(directory, SITE)
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        pass
+    return path
 
 
 def find_log4j2(environ: Mapping[str, str]) -> Path:

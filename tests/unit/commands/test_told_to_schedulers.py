@@ -77,6 +77,12 @@ def test_a_signal_does_not_hide_that_readers_miss_a_partition(lost):
     assert told(stopped) == {"exit_code": "7", "retry": "manual"}
 
 
+def test_nor_does_one_that_reaches_a_recovery(lost):
+    stopped = lost.recover(replace(lost.world.cluster, stopping=Terminated(lost.world)))
+    assert (stopped.exit_code, stopped.signal) == (Exit.INVESTIGATE, signal.SIGTERM)
+    assert lost.recover().exit_code == Exit.DONE
+
+
 def test_a_partition_that_was_dropped_in_the_gap_is_nothing_that_a_retry_cures():
     """MSCK REPAIR TABLE … SYNC PARTITIONS has dropped it because its directory was away."""
     desk = a_desk_with_a_lost_partition()

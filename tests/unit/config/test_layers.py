@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any, Mapping, Sequence
@@ -142,6 +144,24 @@ def test_the_site_file_comes_before_the_named_files(tmp_path):
 
 def test_a_directory_without_a_site_file_is_fine(tmp_path):
     assert files.read_files({"HIVEKEEPER_CONF_DIR": str(tmp_path)}, []) == []
+
+
+def test_a_site_file_that_is_a_link_to_nothing_is_not_left_out(tmp_path):
+    """As while a server is away, or while a deployment replaces it: its rules may keep backups that the defaults let go."""
+    (tmp_path / "site.yaml").symlink_to(tmp_path / "mounted" / "site.yaml")
+    with pytest.raises(UsageError, match="site.yaml: the configuration file cannot be read: No such file"):
+        files.read_files({"HIVEKEEPER_CONF_DIR": str(tmp_path)}, [])
+
+
+def test_nor_is_one_that_may_not_be_looked_at(tmp_path, monkeypatch):
+    def deny(path, *_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "lstat", deny)
+    monkeypatch.setattr(os, "stat", deny)
+    monkeypatch.setattr(Path, "read_text", deny)
+    with pytest.raises(UsageError, match="site.yaml: the configuration file cannot be read: Permission denied"):
+        files.read_files({"HIVEKEEPER_CONF_DIR": str(tmp_path)}, [])
 
 
 def test_a_named_file_that_is_missing_is_an_error(tmp_path):

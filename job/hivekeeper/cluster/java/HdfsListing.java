@@ -27,6 +27,8 @@ class HdfsListing {
   /** More than a part needs whose last file has 10,000 blocks (dfs.namenode.fs-limits.max-blocks-per-file), of which 16 threads may wait. */
   private static final int LONGEST_ANSWER = 8 * 1024 * 1024;
   private static final String ANSWER_LIMIT = "ipc.maximum.response.length";
+  /** What the client says of one that is longer (ipc.Client.IpcStreams). */
+  private static final String TOO_LONG = "exceeds maximum data length";
   private static final String IDLE_TIME = "ipc.client.connection.maxidletime";
   private static final String PROVIDER = "dfs.client.failover.proxy.provider.";
   private static final String READS_BY_ROUTERS = "dfs.client.rbf.observer.read.enable";
@@ -61,18 +63,35 @@ class HdfsListing {
   /** What follows a name. `byId`: whether the server finds files by their ids. */
   Part read(Place place, byte[] after, Names names, boolean byId) throws IOException {
     DirectoryListing told;
+    Part withoutBlocks = null;
     try {
       told = list(ownClient(place), place, after, true);
     } catch (IOException refused) {
       // Whatever else it was, the client of all others meets it too, also that there is no such directory. After a failover it may be the
       // answer of a server that is on standby, or was the active one before.
-      return readWithoutBlocks(place, after, names, byId);
+      withoutBlocks = readWithoutBlocks(place, after, names, byId);
+      if (isTooLong(refused)) return withoutBlocks;
+      told = listAgain(place, after);
     }
+    if (told == null) return withoutBlocks;
     Part part = new Part(told);
     for (HdfsFileStatus status : told.getPartialListing()) {
       if (names.isWanted(status.getLocalName())) part.entries.add(entry(status, place));
     }
     return part;
+  }
+
+  private static boolean isTooLong(IOException refused) {
+    return String.valueOf(refused.getMessage()).contains(TOO_LONG);
+  }
+
+  /** With blocks, without which nobody knows that some are lost: what failed may be over since the other client has had its answer. Or null. */
+  private DirectoryListing listAgain(Place place, byte[] after) {
+    try {
+      return list(ownClient(place), place, after, true);
+    } catch (IOException refusedAgain) {
+      return null;
+    }
   }
 
   /** Its directories alone, for which no blocks are read. */
