@@ -398,6 +398,12 @@ class Code(Coded):
     )
     KEEPS_CHANGING = Topic.RUN, None, "the unit keeps changing, or the file system is too slow for the check", "run again when it is quiet"
     REPLACED_AFTER = Topic.RUN, None, "done, and somebody replaced the files before the run ended: theirs are live", "nothing"
+    REMOVED_AFTER = (
+        Topic.RUN,
+        None,
+        "exchanged, and somebody removed the new files before the run ended, with nothing in their place: the backup alone has the rows",
+        "unpin the run if that was done on purpose, else roll it back",
+    )
     LATE_DIRECTORY = (
         Topic.RUN,
         None,

@@ -11,6 +11,7 @@ from typing import Callable, Iterable, Mapping, Optional
 
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo
+from hivekeeper.ports import NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -108,8 +109,13 @@ def leave(run: Run, certificates: Mapping[int, Certificate], unit: PlannedUnit, 
 
 
 def drop_ready(run: Run, unit: PlannedUnit) -> None:
-    """Delete the proved copy of a unit whose old files are live."""
-    run.files.delete_tree(run.paths.unit("ready", unit.number))
+    """Delete the proved copy of a unit whose old files are live. One that may not be deleted, as a superuser's run has given it to the
+    unit's owner, goes to the stage.
+    """
+    try:
+        run.files.delete_tree(run.paths.unit("ready", unit.number))
+    except NoPermission:
+        return_to_stage(run, unit)
 
 
 def return_to_stage(run: Run, unit: PlannedUnit) -> None:
