@@ -405,6 +405,12 @@ class Code(Coded):
     )
     KEEPS_CHANGING = Topic.RUN, None, "the unit keeps changing, or the file system is too slow for the check", "run again when it is quiet"
     REPLACED_AFTER = Topic.RUN, None, "done, and somebody replaced the files before the run ended: theirs are live", "nothing"
+    REMOVED_AFTER = (
+        Topic.RUN,
+        None,
+        "exchanged, and somebody removed the new files before the run ended, with nothing in their place: the backup alone has the rows",
+        "unpin the run if that was done on purpose, else roll it back",
+    )
     LATE_DIRECTORY = (
         Topic.RUN,
         None,
@@ -706,6 +712,7 @@ class Code(Coded):
     RENAME_KEEPS_FAILING = Topic.COMMAND, Exit.INVESTIGATE, "the file system refuses a rename again and again", _INVESTIGATE
     RE_CREATED_AGAIN = Topic.COMMAND, Exit.INVESTIGATE, "a job re-creates the unit's directory over and over", _INVESTIGATE
     NO_CERTIFICATE = Topic.COMMAND, Exit.INVESTIGATE, "the unit left live, and the proof of its new files is gone", _INVESTIGATE
+    OLD_FILES_REMOVED = Topic.COMMAND, Exit.INVESTIGATE, "the unit left live, and its old files are where nobody finds them", _INVESTIGATE
     NO_FREE_NAME = Topic.COMMAND, Exit.INVESTIGATE, "every name that a file or a log entry could get is taken", _INVESTIGATE
     BACKUP_HALF_DELETED = Topic.COMMAND, Exit.INVESTIGATE, "a part of a backup was deleted and the rest could not be", _INVESTIGATE
     TOO_LARGE_TO_RETURN = (

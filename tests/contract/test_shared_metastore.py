@@ -7,7 +7,6 @@ import json
 import socketserver
 import threading
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, List
 
 import pytest
@@ -414,7 +413,7 @@ def test_directories_of_databases_that_could_not_be_read_once_are_read_again(rea
     """Else a table in the directory of another database, which is refused, is compacted: that nothing is known of databases is no error."""
     failing = [True]
     tenants = replace(real.add_table("events"), database="tenants")
-    monkeypatch.setattr(metastore_module, "time", SimpleNamespace(monotonic=lambda: uptime_s))
+    monkeypatch.setattr(metastore_module, "uptime_s", lambda: uptime_s)
     let_fail(real, lambda _: failing[0], "getDatabase")
     with pytest.raises(Exception, match="too large for this metastore"):
         real.metastore.database_locations()

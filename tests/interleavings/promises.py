@@ -9,6 +9,7 @@ from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.model import FileInfo
 from hivekeeper.names import RUN_DIRECTORY
+from hivekeeper.reasons import Code
 from hivekeeper.runlog import checkpoint, strict
 from hivekeeper.runlog.checkpoint import Checkpoint
 from hivekeeper.runlog.entry_reader import read_entry
@@ -80,8 +81,18 @@ def judge_now(world: World) -> Iterator[str]:
     yield from (f"a reader gets [{', '.join(fact[1])}]" for fact in world.facts if fact[0] == "read" and not is_right(fact[1]))
     # What is dropped while it is away after a kill may have been dropped for that.
     may_investigate = bool({("moved",), ("nested",)} & world.facts) or {("dropped",), ("killed",)} <= world.facts
-    ended = [fact for fact in world.facts if fact[0] == "ended" and not (fact[2] is Exit.INVESTIGATE and may_investigate)]
+    ended = [fact for fact in world.facts if fact[0] == "ended"]
+    if ended and (may_investigate or _tells_of_an_overwriter(world)):
+        ended = [fact for fact in ended if fact[2] is not Exit.INVESTIGATE]
     yield from (f"{fact[1]} ends with {fact[2]}: {fact[3]}" for fact in ended)
+
+
+def _tells_of_an_overwriter(world: World) -> bool:
+    """Whether a run tells of one that has deleted the new files, and not written its own yet."""
+    if ("may go", ORIGINAL[0]) not in world.facts:
+        return False
+    told = (unit.reason_code for run in read_entries(world).values() for unit in run.units)
+    return Code.REMOVED_AFTER.code in told
 
 
 def is_right(rows: Sequence[str]) -> bool:

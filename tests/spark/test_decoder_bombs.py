@@ -6,8 +6,10 @@ The session's heap is 1 GiB, and two tasks run at a time: a share is an eighth o
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+import random
 import re
 import struct
 import time
@@ -797,3 +799,123 @@ def test_footers_that_take_all_memory_together_cost_a_minute_and_not_one_each(ro
         assert "out of memory" in str(error)
     assert time.monotonic() - started < 180
     assert rows.footers("parquet", {"u": listed(tmp_path / "u")[:1]})["u"].unreadable == ()
+
+
+# Of version 2: three numbers each.
+RUNS = {
+    "one number": b"\x00\x0a",
+    "packed into bytes": b"\x4e\x02\x02\x04\x06",
+    "packed into bits": b"\x44\x02\x53\x00",
+    "one step": b"\xc0\x02\x0a\x02",
+    "packed steps": b"\xce\x02\x0a\x02\x03",
+    "patched": b"\x8e\x02\x07\xe1\x01\x01\x02\x03\x01\x01",
+}
+
+
+def test_runs_of_numbers_that_are_cut_off_are_not_waited_for(copier, tmp_path):
+    """The library counts through all numbers of 32 bits, in some seconds, for each eight that are not there, and takes others for them."""
+    kinds = {**RUNS, "after a whole one": RUNS["packed into bytes"]}
+    kinds.update({f"{name} cut off": run[:-1] for name, run in RUNS.items()})
+    kinds["after a whole one"] += b"\x4e\x02"
+    kinds["many cut off"] = b"\x4f\xff"
+    files = {name: orc_bombs.file_of(orc_bombs.BIGINT, {orc_bombs.DATA: run}, encoding=orc_bombs.DIRECT_V2) for name, run in kinds.items()}
+    for name, length in {"lengths": b"\x4e\x02\x01\x01\x01", "lengths cut off": b"\x4f\xff\x01"}.items():
+        streams = {orc_bombs.DATA: b"abc", orc_bombs.LENGTH: length}
+        files[name] = orc_bombs.file_of(orc_bombs.STRING, streams, encoding=orc_bombs.DIRECT_V2)
+        dictionary = {orc_bombs.DATA: length, orc_bombs.LENGTH: b"\x4e\x02\x01\x01\x01", orc_bombs.DICTIONARY_DATA: b"abc"}
+        files[f"places like {name}"] = orc_bombs.file_of(orc_bombs.STRING, dictionary, encoding=orc_bombs.DICTIONARY_V2, dictionary_size=3)
+        times = {orc_bombs.DATA: RUNS["one number"], orc_bombs.SECONDARY: length}
+        files[f"nanoseconds like {name}"] = orc_bombs.file_of(orc_bombs.TIMESTAMP_INSTANT, times, encoding=orc_bombs.DIRECT_V2)
+    sources = write_each(tmp_path, {name: lambda body=body: body for name, body in files.items()})
+    began = time.monotonic()
+    answers = dict(zip(files, copier.digest([listed(source) for source in sources], format="orc")))
+    assert time.monotonic() - began < 30
+    bad = {name for name in files if name.endswith("cut off") or name.startswith("after")}
+    assert {name for name, answer in answers.items() if answer.failed} == bad
+    assert all("ends inside a run of numbers" in answers[name].failed for name in bad)
+
+
+def test_runs_of_numbers_of_each_width_are_whole(copier, tmp_path):
+    """As Arrow writes them, and the library for a copy: packed, with outliers, in steps, and all the same."""
+    rng = random.Random(1)
+    columns = {}
+    for bits in range(1, 64):
+        columns[f"packed{bits}"] = [rng.getrandbits(bits) for _ in range(1500)]
+        columns[f"patched{bits}"] = [rng.getrandbits(63 if rng.random() < 0.02 else bits) for _ in range(1500)]
+        columns[f"steps{bits}"] = list(itertools.accumulate(rng.getrandbits(bits) >> 11 for _ in range(1500)))
+    columns["same"] = [rng.getrandbits(1) << 40 for _ in range(300) for _ in range(5)]
+    source = tmp_path / "u"
+    source.mkdir()
+    po.write_table(pa.table({name: pa.array(numbers, pa.int64()) for name, numbers in columns.items()}), str(source / "a"))
+    (answer,) = copy_all(copier, [source], "orc")
+    assert answer.failed == ""
+    (again,) = copier.digest([listed(tmp_path / "out" / "u")], format="orc")
+    assert again == answer
+
+
+def frame_of_zeros(size: int) -> bytes:
+    """With a window of 128 MiB, and without its size."""
+    repeated = [(1 << 17 << 3 | 2).to_bytes(3, "little") + b"\x00"] * (size >> 17)
+    return struct.pack("<I", 0xFD2FB528) + b"\x00\x88" + b"".join(repeated) + b"\x03\x00\x00\x00"
+
+
+def direct_mib(gateway) -> int:
+    factory = gateway.jvm.java.lang.management.ManagementFactory
+    kind = gateway.jvm.java.lang.Class.forName("java.lang.management.BufferPoolMXBean")
+    return sum(int(pool.getMemoryUsed()) for pool in factory.getPlatformMXBeans(kind) if pool.getName() == "direct") >> 20
+
+
+def most_mib(gateway) -> int:
+    """Of the process, since this was asked for last."""
+    about = Path(f"/proc/{int(gateway.jvm.java.lang.ProcessHandle.current().pid())}")
+    most = re.search(r"VmHWM:\s+(\d+) kB", (about / "status").read_text())
+    (about / "clear_refs").write_text("5")
+    return int(most.group(1)) >> 10 if most else 0
+
+
+def test_pages_take_no_memory_outside_the_heap(gateway, copier, tmp_path):
+    """YARN kills an executor that has more than its container, and ends the application after some of these. GZIP takes little, and fills
+    the heap first.
+    """
+    size = 100 << 20
+    bodies = {codec: decoder_bombs.packed(codec, bytes(size)) for codec in ("gzip", "snappy")}
+    found = {}
+    for codec, body in {"gzip": bodies["gzip"], "zstd": frame_of_zeros(size), "snappy": bodies["snappy"]}.items():
+        content = decoder_bombs.file_of(decoder_bombs.page(body, size=size), codec=decoder_bombs.CODECS[codec])
+        sources = write_each(
+            tmp_path, {f"{codec}{number}": lambda content=content: content for number in range(30 if codec == "gzip" else 8)}
+        )
+        before = direct_mib(gateway)
+        most_mib(gateway)
+        answers = copier.digest([listed(source) for source in sources])
+        assert {(answer.failed, answer.digest.rows) for answer in answers} == {("", 3)}
+        found[codec] = (direct_mib(gateway) - before, most_mib(gateway))
+    assert max(direct for direct, _ in found.values()) < 50
+    assert found["zstd"][1] < found["gzip"][1] + 120
+
+
+def test_pages_of_a_copy_take_no_memory_outside_the_heap(gateway, copier, tmp_path):
+    source = write_pages(tmp_path / "u", {"a": pa.array([bytes(60 << 20)], pa.large_binary())})
+    before = direct_mib(gateway)
+    tasks = [CopyTask(f"file:{tmp_path}/out/{codec}/a", listed(source), codec) for codec in ("snappy", "lz4_raw")]
+    answers = copier.copy(f"file:{tmp_path}/attempts", tasks)
+    assert direct_mib(gateway) - before < 50
+    for task, answer in zip(tasks, answers):
+        assert (answer.failed, answer.digest.rows) == ("", 1)
+        assert pq.read_table(f"{tmp_path}/out/{task.codec}/a").column("a")[0].as_py() == bytes(60 << 20)
+        assert copier.digest([listed(tmp_path / "out" / task.codec)]) == [answer]
+
+
+@pytest.mark.parametrize("codec", ["snappy", "zstd", "gzip"])
+def test_pages_whose_values_take_no_bytes_are_read(copier, tmp_path, codec):
+    """Of NULLs only. In version 2 nothing is left to be compressed, and writers store nothing, or what becomes nothing."""
+    (tmp_path / "u").mkdir()
+    pq.write_table(pa.table({"a": pa.nulls(3, pa.int64())}), tmp_path / "u" / "a", data_page_version="2.0", compression=codec)
+    kinds = {"nothing": b"", "packed": decoder_bombs.packed(codec, b"")}
+    files = {
+        name: decoder_bombs.file_of(decoder_bombs.page_v2(body, b"\x06\x00", size=0), optional=True, codec=decoder_bombs.CODECS[codec])
+        for name, body in kinds.items()
+    }
+    sources = write_each(tmp_path, {name: lambda content=content: content for name, content in files.items()})
+    answers = copier.digest([listed(source) for source in [tmp_path / "u", *sources]])
+    assert [(answer.failed, answer.digest.rows) for answer in answers] == [("", 3)] * 3

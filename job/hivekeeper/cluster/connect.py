@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Iterator, Mapping
 
 from hivekeeper.cluster.driver import Driver
 from hivekeeper.cluster.signals import Signals
+from hivekeeper.cluster.uptime import uptime_s
 from hivekeeper.jail import NOWHERE, confine
 from hivekeeper.ports import Cluster
 
@@ -24,7 +25,7 @@ class WallClock:
         return int(time.time() * 1000)
 
     def monotonic_ms(self) -> float:
-        return time.monotonic() * 1000
+        return uptime_s() * 1000
 
     def sleep_ms(self, ms: float) -> None:
         time.sleep(ms / 1000)

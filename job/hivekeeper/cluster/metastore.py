@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import re
-import time
 from bisect import bisect_left
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -18,6 +17,7 @@ from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Ma
 from hivekeeper import names, ports, quoting
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import JAVA_ERRORS, java_causes, metastore_error
+from hivekeeper.cluster.uptime import uptime_s
 from hivekeeper.errors import Unusable
 from hivekeeper.model import CatalogueTable, Column, Partition, Storage, Table
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
@@ -193,7 +193,7 @@ class HiveMetastore:
         return {location: tuple(sorted(set(roots.touching(path)) - self._dropped)) for location, path in zip(locations, qualified)}
 
     def read_places_again(self, gone: str) -> None:
-        began = time.monotonic()
+        began = uptime_s()
         if began < self._again_at:
             raise ports.renamed_meanwhile(gone)
         self._roots = None
@@ -201,17 +201,17 @@ class HiveMetastore:
         self._again_at = self._read_at + KEEP_READ_AGAIN * (self._read_at - began)
 
     def read_newer_places(self, table: Table) -> None:
-        if time.monotonic() >= self._again_at:
+        if uptime_s() >= self._again_at:
             self.read_places_again(table.full_name)
             return
         if self._newer_left_s <= 0:
             raise ports.moved_meanwhile()
         self._read_roots()
-        began = time.monotonic()
+        began = uptime_s()
         try:
             self._read_newer(table)
         finally:
-            self._newer_left_s -= time.monotonic() - began
+            self._newer_left_s -= uptime_s() - began
 
     def _read_newer(self, table: Table) -> None:
         around = (name for name, home in self._homes.items() if f"{table.location}/".startswith(f"{home.rstrip('/')}/"))
@@ -240,15 +240,15 @@ class HiveMetastore:
 
     def _read_roots(self) -> Roots:
         why, told_at = self._refused
-        if why and time.monotonic() - told_at < KEEP_REFUSAL_S:
+        if why and uptime_s() - told_at < KEEP_REFUSAL_S:
             raise MetastoreUnavailable(why)
-        if self._roots is None or time.monotonic() - self._read_at > KEEP_ROOTS_S:
+        if self._roots is None or uptime_s() - self._read_at > KEEP_ROOTS_S:
             # Not beside what is read.
             self._roots, self._places, places = None, _Places(), _Places()
             self._read_places(places)
             homes = self._read_homes(self.databases())
             # All or nothing: where nothing is known of databases, a table may lie in the directory of any.
-            self._roots, self._homes, self._read_at = Roots(places), homes, time.monotonic()
+            self._roots, self._homes, self._read_at = Roots(places), homes, uptime_s()
             self._places, self._newer_left_s = places, MOST_NEWER_S
             self._dropped.clear()
         return self._roots
@@ -281,7 +281,7 @@ class HiveMetastore:
             "where all tables are is not known, and any of them may share a directory with another table: names and locations have more "
             f"than {ports.MOST_OF_ALL_PLACES} characters, most of them in the database {largest}; have those that nobody needs dropped"
         )
-        self._refused = why, time.monotonic()
+        self._refused = why, uptime_s()
         return MetastoreUnavailable(why)
 
     def _read_locations(self, places: _Places, database: str, wanted: Sequence[str]) -> None:
@@ -306,7 +306,7 @@ class HiveMetastore:
             with suppress(MetastoreUnavailable):
                 # In a bad minute it fails at this, too: that may be over when the next table asks.
                 self.databases()
-                self._refused = why, time.monotonic()
+                self._refused = why, uptime_s()
             raise MetastoreUnavailable(why) from error
 
 

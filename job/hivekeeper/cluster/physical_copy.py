@@ -26,8 +26,8 @@ _OPEN_BYTES = 256 << 10
 _LEAST_BYTES = 32 << 20
 _TASKS_PER_CORE = 4
 # How often a task counts a value that a footer counts once: in Parquet a number has an eighth of what counts as another value; in ORC a
-# timestamp is read by its seconds and nanoseconds, too.
-_COUNTED = {PARQUET: 1.25, ORC: 3}
+# timestamp is read by its seconds and nanoseconds, too, and 64 bytes of runs of numbers count as one.
+_COUNTED = {PARQUET: 1.25, ORC: 3.5}
 
 # The application's id → its jar, which must stay as long as executors may start.
 _SHIPPED: Dict[str, tempfile.TemporaryDirectory[str]] = {}

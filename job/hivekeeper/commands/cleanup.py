@@ -282,10 +282,11 @@ def carry_out(
     """
     cluster = context.cluster
     plan = plan_cleanup(context, table, history, verdicts, grounds.directories().lives)
-    run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP, context.settings_for(table.full_name))
+    settings = context.settings_for(table.full_name)
+    run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP, settings, is_gone=grounds.is_gone)
     places = tuple(unit.backup.place for unit in plan.units if unit.backup)
     begin = LogEntry(context.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
-    parameters = parameters_of(context.settings_for(table.full_name), plan)
+    parameters = parameters_of(settings, plan)
     if gone is not None:
         parameters[retention.GONE] = list(gone)
     with run_directory.told_if_taken(run):
@@ -293,9 +294,8 @@ def carry_out(
             run_directory.write_plan(run, plan)
             table_log.commit(run, begin, parameters)
         with timed(cluster, Step.DISCARD):
-            pause_ms = context.settings_for(table.full_name).delete_pause_ms
             stretches = late_files.find_stretches(history, _partitions_of(verdicts))
-            units = cleanup.discard_units(run, plan, grounds, stretches, find_inside(history), pause_ms)
+            units = cleanup.discard_units(run, plan, grounds, stretches, find_inside(history), settings.delete_pause_ms)
         finish.finish_units(run, units)
     outcome = TableOutcome(table.full_name, context.run, backups=tuple(outcome_of(verdict, units) for verdict in verdicts))
 

@@ -75,8 +75,8 @@ class Outcome(Coded):
         Implies.TOUCHED | Implies.EXCHANGED,
         ("compact-swap", "rollback", "recover"),
         "the metastore has the table or partition elsewhere now, or another one under its name, or live was replaced before all of its "
-        "files were back, or a directory is in it, or blocks of it are lost and a proved copy is kept: readers may not see these rows; the "
-        "reason says where they are",
+        "files were back, or its new files were removed, or a directory is in it, or blocks of it are lost and a proved copy is kept: "
+        "readers may not see these rows; the reason says where they are",
     )
     NOT_SWAPPED = Kind.FAILED, Exit.PARTIAL, Implies.TOUCHED | Implies.SILENCE, ("recover",), "the run ended before this unit's swap"
     NOT_ROLLED_BACK = (

@@ -19,12 +19,12 @@ from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import file_rights, listings, ownership
 from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
-from hivekeeper.runlog import manifests
-from hivekeeper.runlog.manifests import Expected, Found
+from hivekeeper.runlog import manifests, store
+from hivekeeper.runlog.manifests import Expected, Found, ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import why_too_many
 from hivekeeper.steps.exchange import CarriedOver
-from hivekeeper.steps.late_directories import are_copies
+from hivekeeper.steps.late_directories import are_copies, has_copies
 from hivekeeper.steps.older import Older
 from hivekeeper.steps.outsiders import Outsiders
 from hivekeeper.steps.run_directory import Run, was_away
@@ -259,12 +259,23 @@ def _merge_allowed(run: Run, unit: PlannedUnit, top: FileInfo, target: str, stil
 
 
 def _find_had(run: Run, unit: PlannedUnit, target: str) -> Sequence[Found]:
-    """What copies may have been made of. Nobody makes any within a moment: what has their names and lengths then is a writer's."""
+    """What copies may have been made of; of a killed run also what earlier ones have taken out of it. Nobody makes any within a moment:
+    what has their names and lengths then is a writer's.
+    """
     if not was_away(run, unit):
         return ()
     # Wherever its exchange is, these have the new files, or the rollback's plan has them.
     there = run.look([unit], [target, run.paths.unit("ready", unit.number)])
-    return [*unit.manifest, *unit.expected, *(entry for one in there.values() for entry in one.entries)]
+    # A run itself reads nothing that waits for a KMS while a unit is away.
+    effects = store.read_history(run.cluster, run.control).effects if run.is_recovered else ()
+    earlier = (file for effect in effects if effect.partition == unit.name for file in (*effect.before, *effect.after))
+    return [*unit.manifest, *unit.expected, *(entry for one in there.values() for entry in one.entries), *earlier]
+
+
+def _without_own(entries: Sequence[FileInfo], unit: PlannedUnit) -> Sequence[FileInfo]:
+    """Those that are not the unit's old files themselves, which somebody has moved back. Where the others go back, these belong to them."""
+    own = set(unit.manifest)
+    return [entry for entry in entries if ManifestFile.of(entry) not in own]
 
 
 def _merge(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
@@ -289,8 +300,8 @@ def _merge(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optio
         run.moved_up.number += len(entries)
         if len(entries) > room or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
-        if source is top and are_copies(entries, had):
-            return "all its files are copies of those that the unit has or had"
+        if source is top and has_copies(_without_own(entries, unit) if still is None else entries, had):
+            return "files in it are copies of those that the unit has or had"
         with run.files.anchored({source.path: source.file_id, target: target_id}):
             open_ones = _leave_out_closed(run.files, source, entries, target)
             if len(open_ones) < len(entries):

@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import ContextManager, Optional, Sequence, Tuple
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.model import FileInfo, Unit
 from hivekeeper.plan import eligibility, listings
 from hivekeeper.ports import MetastoreUnavailable, NoPermission, SourceMissing, TargetExists
@@ -103,6 +103,8 @@ class DirectoryExchange:
             raise fenced(self.run)
         if seen[self.incoming].exists:
             self.run.incoming_ids.setdefault(self.unit.number, seen[self.incoming].file_id)
+            if self.run.is_recovered and not seen[live].exists and not seen[self.left].exists:
+                self._require_not_removed()
         # Where it is by now somebody may have put any other directory, with the new files in it. Their certificate is hardly younger.
         certified = (entry.file_id for entry in seen[top].entries if names.CERTIFICATES.fullmatch(entry.name))
         self.run.certified_ids[self.unit.number] = max(certified, default=0)
@@ -171,6 +173,25 @@ class DirectoryExchange:
         if listings.find_committed(seen) and not is_alone(self.run, self.unit):
             return seen.entries
         return arrivals.lift_nested(self.run, self.unit, seen)
+
+    def _require_not_removed(self) -> None:
+        """Raise NeedsInvestigation if a killed run may have had the unit away, and somebody has removed its old files since: what was to
+        come in, which is given up where nothing had left, may be all that is left of it.
+
+        Each exchange changes the directory that old files leave for before the one that new ones come from. A partition that is gone from
+        the metastore, too, was dropped.
+        """
+        left, coming = names.parent(self.left), names.parent(self.incoming)
+        seen = self.run.files.look([left, coming], 0)
+        is_in_gap = not seen[left].exists or seen[left].mtime_ms > seen[coming].mtime_ms
+        if is_in_gap and find_change_in_metastore(self.run, self.unit) is None:
+            what = f"its directory is gone, and no old files are in {self.left}: were they removed there?"
+            advice = (
+                f"get them back (trash, snapshots), or rename {self.incoming}, which has their rows, to {self.unit.live}; if they were "
+                "removed on purpose, make an empty directory there; then run: "
+                f"hivekeeper recover --table {quoting.shell(self.run.table.full_name)}"
+            )
+            raise needs_investigation(self.run, self.unit, Code.OLD_FILES_REMOVED, what, advice)
 
     def _require_whole(self, entries: int) -> None:
         """Raise NeedsInvestigation if a listing may be only a part: it cannot tell whether live holds what it must."""

@@ -380,7 +380,7 @@ def _finish(exchange: Exchange, since_ms: Optional[float], gap_ms: Optional[floa
     carried = NOTHING_LATE if nothing_late else exchange.means.carry_over(exchange.expected)
     entries = exchange.means.settle_live(since_ms, exchange.expected)
     if exchange.means.holds(exchange.expected, entries):
-        nested = late_directories.find_nested(entries)
+        nested = late_directories.find_nested(entries, [exchange.unit.directory_id])
         done = UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, carried.moved, nested=nested)
         unmerged = "" if carried.is_merged else exchange.means.find_unmerged()
         if carried.left or unmerged:
@@ -427,5 +427,5 @@ def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Op
         outcome, why = Outcome.MISPLACED, replace(_with_unmerged(why, unmerged), next=places.ADVICE)
     # Where enough was listed, the last look at all units tells it (late_directories.tell_all).
     is_enough = exchange.run.has_listed_enough and not unmerged
-    nested = "" if is_enough else late_directories.find_nested(exchange.means.settle_live(None, {}))
+    nested = "" if is_enough else late_directories.find_nested(exchange.means.settle_live(None, {}), [exchange.unit.directory_id])
     return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why, nested=nested)

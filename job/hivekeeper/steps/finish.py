@@ -14,14 +14,15 @@ from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import inside, listings, recover
 from hivekeeper.plan.untidy import choose_untidy
-from hivekeeper.ports import Cluster, Files, FilesUnavailable, MetastoreUnavailable
+from hivekeeper.ports import Cluster, Files, FilesUnavailable, MetastoreUnavailable, NoPermission
+from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry, UnitResult
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RunPlan
-from hivekeeper.steps import backup_tables, late_directories, places, table_log
+from hivekeeper.steps import backup_tables, late_directories, places, removed, table_log
 from hivekeeper.steps.observe import look_at, refused_if_too_many
 from hivekeeper.steps.run_directory import Run
 
@@ -81,7 +82,8 @@ def confirm_units(run: Run, units: Sequence[UnitResult]) -> Tuple[List[UnitResul
     """
     confirmed, unasked = places.confirm(run, units)
     told, unseen = late_directories.tell_all(run, confirmed)
-    return told, unasked or unseen
+    found, unknown = removed.tell_removed(run, told)
+    return found, unasked or unseen or unknown
 
 
 def record_run(
@@ -118,7 +120,11 @@ def record_run(
 
 def _pin_only_copies(plan: RunPlan, units: Sequence[UnitResult]) -> Optional[Tuple[RunId, bool]]:
     """The pin that protects from cleanup rows that readers may miss and that exist only in a backup."""
-    is_needed = any(unit.outcome is Outcome.MISPLACED and unit.has_backup and unit.is_without_new_files for unit in units)
+
+    def is_only_copy(unit: UnitResult) -> bool:
+        return unit.is_without_new_files or (unit.why is not None and unit.why.code is Code.REMOVED_AFTER)
+
+    is_needed = any(unit.outcome is Outcome.MISPLACED and unit.has_backup and is_only_copy(unit) for unit in units)
     return (plan.run, True) if is_needed else None
 
 
@@ -207,7 +213,10 @@ def _remove_run(files: Files, paths: RunPaths, entries: Iterable[FileInfo]) -> N
     if all(files.remove_empty(entry.path) for entry in kept):
         for entry in entries:
             if entry not in kept:
-                (files.delete_tree if entry.is_dir else files.delete_file)(entry.path)
+                if entry.is_dir:
+                    _delete_allowed(files, entry.path)
+                else:
+                    files.delete_file(entry.path)
         files.remove_empty(paths.top)
 
 
@@ -219,7 +228,17 @@ def _tidy(files: Files, paths: RunPaths, present: Sequence[str]) -> None:
     # backup, before the run got its entry.
     for needless in ("stage", "taken"):
         if needless in present:
-            files.delete_tree(paths.state(needless))
+            _delete_allowed(files, paths.state(needless))
     for state in ("ready", "recreated", "restoring", "kept"):
         if state in present:
             files.remove_empty(paths.state(state))
+
+
+def _delete_allowed(files: Files, path: str) -> None:
+    """Delete copies that nobody needs. If one belongs to the table's owner, who got it from a superuser's run, this user may not: that must
+    not keep the table from being worked on.
+    """
+    try:
+        files.delete_tree(path)
+    except NoPermission as error:
+        log.warning("step=tidy left path=%r reason=%r", path, str(error))

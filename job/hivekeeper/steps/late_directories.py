@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import listings
@@ -31,14 +31,28 @@ UNITS_AT_ONCE = 100
 
 def are_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> bool:
     """Whether all in a directory, markers aside, are files with names and lengths that a unit has had: no committer makes copies."""
-    files = [entry for entry in inside if entry.is_dir or not is_marker(ManifestFile.of(entry))]
+    found = list(_tell_copies(inside, had))
+    return bool(found) and all(found)
+
+
+def has_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> bool:
+    """The same of any of these: beside what somebody has copied, others may have written something, or a copy may be unfinished."""
+    return any(_tell_copies(inside, had))
+
+
+def _tell_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> Iterator[bool]:
     known = {key_of(file.name, file.length) for file in had}
-    return bool(files) and all(not file.is_dir and key_of(file.name, file.length) in known for file in files)
+    for entry in inside:
+        if entry.is_dir or not is_marker(ManifestFile.of(entry)):
+            yield not entry.is_dir and key_of(entry.name, entry.length) in known
 
 
-def find_nested(entries: Tuple[FileInfo, ...]) -> str:
-    """A directory among what live holds that a committer may have left there; "" for none."""
-    return next((entry.path for entry in listings.find_committed(Snapshot(True, entries=entries))), "")
+def find_nested(entries: Tuple[FileInfo, ...], own: Container[int] = ()) -> str:
+    """A directory among what live holds that a committer may have left there; "" for none. Or one with an `own` id, which was live before:
+    `hdfs dfs -mv` of the old files' directory moves it *into* what has come to live's place.
+    """
+    former = next((entry.path for entry in entries if entry.is_dir and entry.file_id and entry.file_id in own), "")
+    return former or next((entry.path for entry in listings.find_committed(Snapshot(True, entries=entries))), "")
 
 
 def tell_all(run: Run, results: Sequence[UnitResult]) -> Tuple[List[UnitResult], Optional[FilesUnavailable]]:
@@ -92,5 +106,6 @@ def _look(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, str]:
             return {place: nested for unit in units for place, nested in _look(run, [unit]).items()}
         log.warning("unit=%s step=find-late failed reason='so many files came to it'", units[0].log_field)
         return dict.fromkeys(places, places[0]) if is_enough else {}
-    found = {place: find_nested(snapshot.entries) for place, snapshot in seen.items() if place not in denied}
+    own = {unit.directory_id for unit in units}
+    found = {place: find_nested(snapshot.entries, own) for place, snapshot in seen.items() if place not in denied}
     return {**found, **({place: place for place in denied} if is_enough else {})}

@@ -65,6 +65,9 @@ class Strays:
     names: Dict[str, Tuple[float, FrozenSet[str]]] = field(default_factory=dict)
     # Until when it may be used, and what their records are about; by the directory that they lie in.
     tables: Dict[str, Tuple[float, Read]] = field(default_factory=dict)
+    # Until when it may be used, and those of no table, or at whose home others lie, in the directories of all databases; by server and by
+    # whose records are believed.
+    elsewhere: Dict[Tuple[str, FrozenSet[str]], Tuple[float, Sequence[ControlPaths]]] = field(default_factory=dict)
     # The newest `Metastore.table_locations`, and the same in order.
     placed: Optional[Tuple[Mapping[str, str], Placed]] = None
 
@@ -135,22 +138,35 @@ def _refuse_without_directory(
 
 
 def _find_elsewhere(cluster: Cluster, table: Table, believed: FrozenSet[str]) -> Iterator[ControlPaths]:
-    """The control directories of no table in the directories of all databases, and beside a table, from which a rename may have brought it:
-    on its own server, as Hive renames nothing to another one. A place that cannot be looked at is anybody's choice, and stops nobody; nor
-    does a database that is closed to this user.
+    """The control directories of no table beside a table, and in the directories of all databases, from which a rename may have brought it:
+    on its own server, as Hive renames nothing to another one.
+
+    Those of all databases are some seconds old, or as old as it took to look for them: a warehouse may have thousands of databases, and
+    somebody thousands of tables without a directory.
+    """
+    yield from _find_in(cluster, table, table.database, names.parent(table.location), believed)
+    began_ms, known, key = cluster.clock.monotonic_ms(), cluster.memory.of(Strays).elsewhere, (names.server_of(table.location), believed)
+    until_ms, found = known.get(key, (-math.inf, ()))
+    if began_ms > until_ms:
+        homes = sorted(cluster.metastore.database_locations().items())
+        found = [control for database, home in homes for control in _find_in(cluster, table, database, home.rstrip("/"), believed)]
+        known[key] = usable_until(cluster.clock, began_ms, MOST_AGE_MS), found
+    yield from found
+
+
+def _find_in(cluster: Cluster, table: Table, database: str, home: str, believed: FrozenSet[str]) -> Sequence[ControlPaths]:
+    """Those in one directory. A place that cannot be looked at is anybody's choice, and stops nobody; nor does a database that is closed to
+    this user. A snapshot has the past of all tables: what was interrupted then may have been settled since.
     """
     server = names.server_of(table.location)
-    homes = [(table.database, names.parent(table.location)), *sorted(cluster.metastore.database_locations().items())]
-    for database, home in dict.fromkeys((database, home.rstrip("/")) for database, home in homes):
-        if names.server_of(home) != server or home == server:
-            continue
-        try:
-            found = _find_orphans(cluster, database, home, believed)
-        except (FilesError, MetastoreRefused) as error:
-            log.info("table=%s step=find-records failed reason=%r", table.log_field, str(error))
-            continue
-        homeless, taken = found or ((), ())
-        yield from map(ControlPaths, (*homeless, *taken))
+    if names.server_of(home) != server or home == server or names.is_reserved(home):
+        return ()
+    try:
+        homeless, taken = _find_orphans(cluster, database, home, believed) or ((), ())
+    except (FilesError, MetastoreRefused) as error:
+        log.info("table=%s step=find-records failed reason=%r", table.log_field, str(error))
+        return ()
+    return [ControlPaths(top) for top in (*homeless, *taken)]
 
 
 def _read_plans_away(cluster: Cluster, control: ControlPaths) -> Iterator[Tuple[RunPaths, RunPlan]]:

@@ -251,6 +251,7 @@ def open_run(
     group_reads: Callable[[str], bool] = lambda _group: True,
     joins: bool = False,
     units: Iterable[Unit] = (),
+    is_gone: bool = False,
 ) -> Run:
     """Make a run's directories, so that every later step is a rename into a parent that exists. Raises Fenced, Locked for an id that the
     table knows already, and Refused for a table that no log entry can name.
@@ -258,7 +259,8 @@ def open_run(
     A run that lost its lock may have re-created them after the takeover, which fencing cannot see, so the lock is checked afterwards. A
     later takeover finds the directories and renames them.
     `group_reads`: whether a group may read everything that the run's records will describe. `joins`: whether it joins files. `units`:
-    those whose files will be in it, or in its records.
+    those whose files will be in it, or in its records. `is_gone`: the table is not there any more, so all stays as open as it was at last:
+    what lies at its place by now may be anybody's, and older backups may have been open once.
     """
     require_name(table)
     run = Run(
@@ -287,6 +289,8 @@ def open_run(
         cluster.files.make_directory(run.paths.state(state))
     with told_if_taken(run):
         require_lock(run)
+        if is_gone:
+            return run
         if _close_others(run, history, seen[control.runs].entries, was_open=bool(seen[control.top].mode & 0o077)):
             run = _open_up(run, states, find_above(table, units), reads_records, settings)
         else:

@@ -130,10 +130,18 @@ def drop_ready(run: Run, unit: PlannedUnit) -> Optional[Reason]:
             run.files.make_directory(run.paths.state("kept"))
         run.files.rename_exact(ready, kept)
     elif not seen or not seen[kept].exists:
-        run.files.delete_tree(ready)
+        _delete_or_return(run, unit)
         return None
     what = f"no DataNode had some blocks of {lost[0].name if lost else 'its old files'} in {unit.live}"
     return Reason(Code.LIVE_LOST_BLOCKS, f"{what}; the proved copy of its old files is kept in {kept}", COPY_TO_DO)
+
+
+def _delete_or_return(run: Run, unit: PlannedUnit) -> None:
+    """Delete a proved copy. One that may not be deleted, as a superuser's run has given it to the unit's owner, goes to the stage."""
+    try:
+        run.files.delete_tree(run.paths.unit("ready", unit.number))
+    except NoPermission:
+        return_to_stage(run, unit)
 
 
 def _look_for_copy(run: Run, unit: PlannedUnit) -> Mapping[str, Snapshot]:

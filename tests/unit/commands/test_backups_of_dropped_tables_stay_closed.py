@@ -11,10 +11,12 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.plan.orphans import OrphanState
 from hivekeeper.ports import NoPermission
 from support.builders import a_table
 from support.desk import Desk
 from support.hive_statements import Hive
+from support.leftovers import HOME, clean, records, wait
 from support.world import World
 
 
@@ -91,3 +93,36 @@ def test_where_they_cannot_be_closed_the_control_directory_is():
     assert orders.compact().code is Exit.DONE
     assert world.files.stat(orders.control.top).mode & 0o777 == 0o700
     assert world.files.stat(orders.control.runs).mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("is_pinned", [True, False])
+def test_they_are_not_opened_with_the_rights_of_a_directory_that_somebody_makes_at_its_place(is_pinned):
+    """By `cleanup --orphans`, which discards them, or the record of a `backup` beside them."""
+    world = World()
+    world.catalog.homes["sales"] = HOME
+    world.add_table(a_table(name="orders", create_time=5, kind="MANAGED_TABLE"), {"": [1000] * 3})
+    world.add_table(a_table(["dt"], name="other", create_time=6), {"dt=1": [1000] * 3})
+    orders = Desk(world, "sales.orders", backup_table=False)
+    assert orders.compact().code is Exit.DONE
+    if is_pinned:
+        assert (orders.pin(orders.runs[0]).code, orders.backup().code) == (Exit.DONE, Exit.DONE)
+    close(world, orders.live())
+    orders.append("", "a", "b", "c")
+    assert orders.compact().code is Exit.DONE
+    place, top, seen = orders.live(), orders.control.top, []
+    backups = [path for path in world.files.contents(top) if "/retired/" in path]
+    deque(Hive(world).drop_table("sales.orders"), maxlen=0)
+    world.files.writer.make_directory(place)
+    close(world, place, 0o777)
+
+    def look(_what):
+        seen.extend(path for path in backups if world.files.namespace.find(path) and may_be_reached_by_all(world, path))
+
+    world.files.before_step = look
+    states = []
+    for _ in range(2):
+        states.append(records(clean(orders)).state)
+        wait(orders, 8)
+    look("")
+    assert states == [OrphanState.MARKED, OrphanState.DISCARDED if is_pinned else OrphanState.REMOVED]
+    assert seen == []

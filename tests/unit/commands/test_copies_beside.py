@@ -90,6 +90,87 @@ def test_copies_at_the_place_of_a_unit_that_a_killed_run_had_away(command, is_sp
 
 
 @BOTH
+@pytest.mark.parametrize("is_spoiled", [False, True], ids=["brought in", "put back"])
+@pytest.mark.parametrize("beside", ["000000_0", "part-9.parquet._COPYING_"], ids=["a new file", "an unfinished copy"])
+def test_copies_with_something_else_at_the_place_of_a_unit_that_a_killed_run_had_away(command, is_spoiled, beside):
+    """A job has appended to what somebody has copied back; or the copier was killed, or is at work still."""
+    desk = desk_before(command)
+    rows = desk.world.rows_of(desk.table)
+    live, files = desk.live("dt=1"), desk.world.files
+    coming = "ready" if command == "compact" else "restoring"
+    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
+    (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+    for path, content in list(files.contents(f"{desk.control.runs}/{run}/retired/u00001").items()):
+        files.writer.add(f"{live}/{path.rpartition('/')[2]}", content, files.stat(path).length)
+    files.writer.add(f"{live}/{beside}", DataFile(("new",)), 77)
+    if is_spoiled:
+        files.writer.open(f"{desk.control.runs}/{run}/retired/u00001/open.parquet")
+    result = desk.recover()
+    there = desk.world.rows_of(desk.table)
+    assert {row: count for row, count in there.items() if row != "new"} == rows
+    assert result.code is Exit.INVESTIGATE
+
+
+@pytest.mark.parametrize("is_spoiled", [False, True], ids=["brought in", "put back"])
+@pytest.mark.parametrize("by", [["dt"], []], ids=["partitioned", "unpartitioned"])
+def test_copies_of_an_older_backup_at_the_place_of_a_unit_that_a_killed_run_had_away(by, is_spoiled):
+    """Somebody who misses the unit finds the files that an earlier run had taken out of it, there or in a snapshot."""
+    desk = desk_by(by)
+    live, files = desk.live(unit_of(desk)), desk.world.files
+    older = {path.rpartition("/")[2]: (content, files.stat(path).length) for path, content in files.contents(live).items()}
+    desk.compact()
+    for number in range(3):
+        files.writer.add(f"{live}/since-{number}.parquet", DataFile((f"since {number}",)), 10)
+    rows = desk.world.rows_of(desk.table)
+    desk.kill_before(["rename_exact", f"/ready/u00001 {live}"], desk.compact)
+    for name, (content, length) in older.items():
+        files.writer.add(f"{live}/{name}", content, length)
+    if is_spoiled:
+        (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+        files.writer.open(f"{desk.control.runs}/{run}/retired/u00001/open.parquet")
+    result = desk.recover()
+    assert desk.world.rows_of(desk.table) == rows
+    assert result.code is Exit.INVESTIGATE
+
+
+@BOTH
+@pytest.mark.parametrize("moved", [1, 9], ids=["one of them", "all of them"])
+@pytest.mark.parametrize("appended", [False, True])
+def test_files_that_somebody_has_moved_back_while_a_killed_run_had_the_unit_away(command, moved, appended):
+    """As `hdfs dfs -mv RUN/retired/u00001/* LIVE` does it, which is no copy: they are nowhere else."""
+    desk = desk_before(command)
+    rows = desk.world.rows_of(desk.table)
+    live, files = desk.live("dt=1"), desk.world.files
+    coming = "ready" if command == "compact" else "restoring"
+    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
+    (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+    left = f"{desk.control.runs}/{run}/retired/u00001"
+    files.writer.make_directory(live)
+    for path in sorted(path for path in files.contents(left) if path.rpartition("/")[0] == left)[:moved]:
+        files.writer.rename_into(path, f"{live}/{path.rpartition('/')[2]}")
+    if appended:
+        files.writer.add(f"{live}/new.parquet", DataFile(("new",)), 77)
+    result = desk.recover()
+    assert desk.world.rows_of(desk.table) == {**rows, **({"new": 1} if appended else {})}
+    assert result.code is Exit.DONE
+
+
+@BOTH
+def test_old_files_that_somebody_has_moved_into_an_empty_directory_while_a_killed_run_had_the_unit_away(command):
+    """As `hdfs dfs -mv RUN/retired/u00001 LIVE` does it where something has made live again: no reader sees them."""
+    desk = desk_before(command)
+    live, files = desk.live("dt=1"), desk.world.files
+    coming = "ready" if command == "compact" else "restoring"
+    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
+    (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+    files.writer.make_directory(live)
+    files.writer.rename_into(f"{desk.control.runs}/{run}/retired/u00001", live)
+    result = desk.recover()
+    assert result.code is Exit.INVESTIGATE
+    assert f"{live}/u00001" in result.tables[0].problem.what
+
+
+@BOTH
 @pytest.mark.parametrize("hangs", ["before the call", "in one that fails", "after one that failed"])
 @pytest.mark.parametrize("of_new", [False, True], ids=["old files", "new files"])
 def test_copies_at_the_place_of_a_unit_that_a_run_has_away_and_puts_back(command, hangs, of_new):

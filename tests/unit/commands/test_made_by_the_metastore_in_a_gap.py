@@ -45,12 +45,13 @@ def test_an_empty_directory_that_came_there_goes(columns, mode):
 
 @COLUMNS
 def test_what_the_metastore_deletes_there_is_in_the_backup(columns):
-    """A known limit (docs/SECURITY.md): to the run it is an overwriter, who has the right to do that."""
+    """And stays there until somebody decides: what a run no longer finds in live is told."""
     desk = make_desk(columns=columns)
     unit = "dt=1" if columns else ""
     live = desk.live(unit)
     rows = desk.world.rows_below(live)
     make_in_the_gap(desk, live, 0o755, lambda: desk.world.files.writer.delete(live))
-    assert outcomes(desk.compact())[unit] == "overwritten"
-    place = next(effect.place for effect in desk.log().runs[-1].effects if effect.partition == unit)
+    assert outcomes(desk.compact())[unit] == "misplaced"
+    desk.cleanup()
+    place = next(effect.place for effect in desk.log().standing if effect.partition == unit)
     assert desk.world.rows_below(names.join(desk.control.top, place)) == rows

@@ -296,6 +296,27 @@ def test_no_command_is_given_where_the_renamed_one_may_be_in_a_closed_database(m
     assert ("tenant.mine" in found.why, "hdfs dfs" in found.next) == (True, False)
 
 
+@COMMANDS
+def test_a_database_in_a_snapshot_from_then_stops_no_table_without_a_directory(command):
+    """CREATE DATABASE tenant LOCATION '/warehouse/sales.db/.snapshot/s0': what was interrupted then was settled since."""
+    desk = interrupt()
+    world, home = desk.world, "hdfs://nn/warehouse/sales.db"
+    space, snapshot = world.files.namespace, f"{home}/.snapshot/s0"
+    for path, node in list(space.walk(home)):
+        copy = snapshot + path[len(home) :]
+        if node.is_dir:
+            space.make_directory(copy)
+        else:
+            space.create(copy, node.content, node.length)
+        space.find(copy).attributes = node.attributes
+    world.catalog.homes["tenant"] = snapshot
+    world.forget()
+    assert (desk.recover().code, set(world.rows_of("sales.events"))) == (Exit.DONE, BEFORE)
+    world.catalog.drop_table("sales.events")
+    result = command(add(world, "archive.of_that_second"))
+    assert (result.code, result.tables[0].problem) == (Exit.DONE, None)
+
+
 # ---- what is left over
 
 

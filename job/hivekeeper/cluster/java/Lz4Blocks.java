@@ -4,9 +4,13 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import net.jpountz.lz4.LZ4Factory;
 
-/** Decompresses single blocks of LZ4, by the decompressor that uses neither native code nor unsafe access. */
+/** Single blocks of LZ4. They are decompressed by what uses neither native code nor unsafe access. */
 public class Lz4Blocks {
   private Lz4Blocks() {}
+
+  public static byte[] pack(byte[] bytes) {
+    return LZ4Factory.fastestInstance().fastCompressor().compress(bytes);
+  }
 
   /** Returns how many bytes a block has become, which are written from the position of `out` on. Both have arrays. */
   public static int unpack(ByteBuffer in, ByteBuffer out) throws IOException {

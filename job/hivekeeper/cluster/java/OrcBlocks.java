@@ -136,17 +136,8 @@ public class OrcBlocks {
 
   private int unpackZstd(ByteBuffer in, ByteBuffer out) throws IOException {
     requireFrame(in.array(), begin(in), begin(in) + in.remaining());
-    if (zstd == null) zstd = newZstd();
+    if (zstd == null) zstd = ZstdContexts.open();
     return zstd.decompressByteArray(out.array(), begin(out), out.remaining(), in.array(), begin(in), in.remaining());
-  }
-
-  private static ZstdDecompressCtx newZstd() throws IOException {
-    try {
-      return new ZstdDecompressCtx();
-    } catch (LinkageError failed) {
-      String place = System.getProperty("java.io.tmpdir");
-      throw new IOException("it is compressed with Zstandard, whose library cannot be loaded from " + place + " (mounted noexec?)", failed);
-    }
   }
 
   /**

@@ -1,27 +1,34 @@
 package hivekeeper.copy;
 
+import com.github.luben.zstd.ZstdDecompressCtx;
 import hivekeeper.Lz4Blocks;
+import hivekeeper.ZstdContexts;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import org.apache.parquet.bytes.ByteBufferInputStream;
 import org.apache.parquet.bytes.BytesInput;
 import org.apache.parquet.bytes.BytesUtils;
 import org.apache.parquet.compression.CompressionCodecFactory;
+import org.apache.parquet.hadoop.CodecFactory;
 import org.apache.parquet.hadoop.metadata.CompressionCodecName;
+import org.xerial.snappy.Snappy;
 
 /**
  * Decompressors that refuse a page whose header claims more than its column chunk or a task can have, or whose content is not as long as its
  * header claims: a decompressor allocates the claimed size before it looks at the data, and those of Snappy and LZ4_RAW before parquet-mr
  * 1.15 wait for ever for what a short page lacks.
  *
- * LZ4_RAW is decompressed here. The library's own is aircompressor's, which may crash the JVM (CVE-2024-36114), and of which a page can show
- * what was in the buffer before: that of the file, and table, that this process read last. The other codecs take no page that is shorter,
- * and check how far back a copy begins; what GZIP and Zstandard have behind a page's bytes is not read.
+ * Pages of Snappy, Zstandard and LZ4_RAW are decompressed here, each into an array of its own. The library takes memory outside the heap for
+ * them, where nobody counts it, and YARN kills an executor that has too much: for Snappy and LZ4_RAW buffers as large as a page, which are
+ * kept, for Zstandard up to 128 MiB, until a garbage collection if the page is damaged. Its decompressor of LZ4_RAW is aircompressor's,
+ * which may crash the JVM (CVE-2024-36114), and of which a page can show what was in the buffer before: that of the file, and table, that
+ * this process read last. GZIP takes no page that is shorter; what it has behind a page's bytes is not read.
  */
 class BoundedCodecs implements CompressionCodecFactory {
   private final CompressionCodecFactory codecs;
   private long mostBytes;
   private long room;
+  private ZstdDecompressCtx zstd;
 
   BoundedCodecs(CompressionCodecFactory codecs) {
     this.codecs = codecs;
@@ -48,11 +55,11 @@ class BoundedCodecs implements CompressionCodecFactory {
         requireBounded(size);
         // As a constant it is not known to parquet-mr 1.12.
         boolean isLz4 = name.name().equals("LZ4_RAW");
-        if (!isLz4 && name != CompressionCodecName.SNAPPY) return inner.decompress(bytes, size);
-        ByteBuffer compressed = bytes.toByteBuffer();
-        if (compressed.hasRemaining() && isLz4) return BytesInput.from(unpackLz4(withArray(compressed), size));
-        requireLength(size, compressed.hasRemaining() ? snappyLength(compressed) : 0);
-        return size == 0 ? BytesInput.empty() : inner.decompress(BytesInput.from(new ByteBuffer[] {compressed}), size);
+        if (!isLz4 && name != CompressionCodecName.SNAPPY && name != CompressionCodecName.ZSTD) return inner.decompress(bytes, size);
+        ByteBuffer compressed = withArray(bytes.toByteBuffer());
+        if (compressed.hasRemaining()) return BytesInput.from(unpacked(name, compressed, size));
+        requireLength(size, 0);
+        return BytesInput.empty();
       }
 
       public void decompress(ByteBuffer input, int compressedSize, ByteBuffer output, int size) throws IOException {
@@ -66,7 +73,29 @@ class BoundedCodecs implements CompressionCodecFactory {
   }
 
   public void release() {
+    if (zstd != null) zstd.close();
+    zstd = null;
     codecs.release();
+  }
+
+  /**
+   * What a copy's pages are compressed by, one after the other. A page has at least one value, whatever that takes, and the library keeps
+   * buffers more than twice as large outside the heap for Snappy and LZ4_RAW.
+   */
+  static CodecFactory.BytesCompressor compressor(CodecFactory codecs, final CompressionCodecName name) {
+    final boolean isLz4 = name.name().equals("LZ4_RAW");
+    if (!isLz4 && name != CompressionCodecName.SNAPPY) return codecs.getCompressor(name);
+    return new CodecFactory.BytesCompressor() {
+      public BytesInput compress(BytesInput bytes) throws IOException {
+        return BytesInput.from(isLz4 ? Lz4Blocks.pack(bytes.toByteArray()) : Snappy.compress(bytes.toByteArray()));
+      }
+
+      public CompressionCodecName getCodecName() {
+        return name;
+      }
+
+      public void release() {}
+    };
   }
 
   private void requireBounded(int size) {
@@ -78,21 +107,31 @@ class BoundedCodecs implements CompressionCodecFactory {
     if (found != size) throw new IllegalStateException("a page of " + size + " bytes claims " + found + " bytes inside");
   }
 
-  /** Snappy's data begin with it. A direct buffer is allocated for it. */
-  private static int snappyLength(ByteBuffer compressed) throws IOException {
-    return BytesUtils.readUnsignedVarInt(ByteBufferInputStream.wrap(new ByteBuffer[] {compressed}));
-  }
-
-  private static byte[] unpackLz4(ByteBuffer compressed, int size) {
+  private byte[] unpacked(CompressionCodecName name, ByteBuffer compressed, int size) throws IOException {
+    // Snappy's decoder writes as much, whatever there is room for.
+    if (name == CompressionCodecName.SNAPPY) requireLength(size, lengthOf(compressed));
     byte[] page = new byte[size];
     int found;
     try {
-      found = Lz4Blocks.unpack(compressed, ByteBuffer.wrap(page));
+      found = unpack(name, compressed, page);
     } catch (Exception damaged) {
       throw new IllegalStateException("a page of " + size + " bytes is malformed, or claims more bytes inside", damaged);
     }
     requireLength(size, found);
     return page;
+  }
+
+  private static int lengthOf(ByteBuffer compressed) throws IOException {
+    return BytesUtils.readUnsignedVarInt(ByteBufferInputStream.wrap(new ByteBuffer[] {compressed}));
+  }
+
+  private int unpack(CompressionCodecName name, ByteBuffer compressed, byte[] page) throws IOException {
+    byte[] stored = compressed.array();
+    int at = compressed.arrayOffset() + compressed.position();
+    if (name == CompressionCodecName.SNAPPY) return Snappy.uncompress(stored, at, compressed.remaining(), page, 0);
+    if (name != CompressionCodecName.ZSTD) return Lz4Blocks.unpack(compressed, ByteBuffer.wrap(page));
+    if (zstd == null) zstd = ZstdContexts.open();
+    return zstd.decompressByteArray(page, 0, page.length, stored, at, compressed.remaining());
   }
 
   private static ByteBuffer withArray(ByteBuffer buffer) {

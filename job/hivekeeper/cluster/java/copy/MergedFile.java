@@ -131,7 +131,7 @@ class MergedFile {
   }
 
   private void openGroup() throws IOException {
-    pages = new ColumnChunkPageWriteStore(codecs.getCompressor(codec), schema, properties.getAllocator(),
+    pages = new ColumnChunkPageWriteStore(BoundedCodecs.compressor(codecs, codec), schema, properties.getAllocator(),
         properties.getColumnIndexTruncateLength(), properties.getPageWriteChecksumEnabled());
     store = properties.newColumnWriteStore(schema, pages, new CopyBlooms(pages));
     writers = new ColumnWriter[columns.size()];

@@ -4,6 +4,7 @@ import hivekeeper.OrcBlocks;
 import hivekeeper.WorkLimit;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileSystem;
@@ -29,6 +30,9 @@ class OrcStreams {
   /** A hundred million years; as milliseconds they fit into 64 bits. */
   private static final long MOST_SECONDS = 1L << 52;
   private static final int ZEROS_BITS = 3;
+  /** Their data are numbers. */
+  private static final List<OrcProto.Type.Kind> NUMBERS = Arrays.asList(OrcProto.Type.Kind.SHORT, OrcProto.Type.Kind.INT, OrcProto.Type.Kind.LONG,
+      OrcProto.Type.Kind.DATE, OrcProto.Type.Kind.TIMESTAMP, OrcProto.Type.Kind.TIMESTAMP_INSTANT);
 
   private final FileSystem fs;
   private final String path;
@@ -75,6 +79,7 @@ class OrcStreams {
       OrcProto.Stream stream = (OrcProto.Stream) each;
       int column = stream.getColumn();
       if (stream.hasKind() && column >= 0 && column < types.size()) {
+        if (hasRuns(stream, footer.getColumns(column))) new OrcRuns(open(stream, at), "a stream of the column " + column, work).requireWhole();
         if (column == 0 && stream.getKind() == OrcProto.Stream.Kind.PRESENT) requireRows(stream, at, stripe.getNumberOfRows());
         else if (dictionaries[column] != null) requireDictionary(stream, at, footer.getColumns(column), dictionaries[column]);
         else requireNumbers(stream, at, footer.getColumns(column));
@@ -102,6 +107,18 @@ class OrcStreams {
       if (!isPlaced) throw new IOException("a stream of the column " + stream.getColumn() + " is in another place for other readers");
       behindData = behindData || isData;
     }
+  }
+
+  /** Whether the library decodes it as numbers of version 2. */
+  private boolean hasRuns(OrcProto.Stream stream, OrcProto.ColumnEncoding encoding) {
+    if (!isSecond(encoding)) return false;
+    OrcProto.Stream.Kind kind = stream.getKind();
+    boolean isNumber = NUMBERS.contains(((OrcProto.Type) types.get(stream.getColumn())).getKind()) || isDictionary(encoding);
+    return kind == OrcProto.Stream.Kind.LENGTH || kind == OrcProto.Stream.Kind.SECONDARY || kind == OrcProto.Stream.Kind.DATA && isNumber;
+  }
+
+  private static boolean isSecond(OrcProto.ColumnEncoding encoding) {
+    return encoding.getKind().name().endsWith("_V2");
   }
 
   private static boolean isDictionary(OrcProto.ColumnEncoding encoding) {
@@ -197,8 +214,7 @@ class OrcStreams {
   }
 
   private static IntegerReader numbers(InStream in, OrcProto.ColumnEncoding encoding, boolean signed) throws IOException {
-    String kind = encoding.getKind().name();
-    if (kind.endsWith("_V2")) return new RunLengthIntegerReaderV2(in, signed, false);
+    if (isSecond(encoding)) return new RunLengthIntegerReaderV2(in, signed, false);
     return new RunLengthIntegerReader(in, signed);
   }
 }

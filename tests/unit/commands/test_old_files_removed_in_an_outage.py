@@ -1,0 +1,66 @@
+"""A killed run has a unit away, and somebody removes the old files, or all that a run calls retired, for the room that they take: what was
+to come in is all that is left of the unit then.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from hivekeeper.codes import Exit
+from hivekeeper.reasons import Code
+from support.joined_desk import drop_partition
+from support.late_directories import BOTH, desk_before
+
+
+def desk_in_gap(command):
+    """With the id of the run, and where it has what is to come in."""
+    desk = desk_before(command)
+    live, coming = desk.live("dt=1"), "ready" if command == "compact" else "restoring"
+    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
+    return desk, desk.runs[-1], coming
+
+
+def place(desk, killed, state):
+    (run,) = (one for one in desk.run_directories() if one.startswith(killed))
+    return f"{desk.control.runs}/{run}/{state}"
+
+
+@BOTH
+@pytest.mark.parametrize("removed", ["retired/u00001", "retired"])
+@pytest.mark.parametrize("then", ["recover", "compact"])
+def test_the_only_copy_that_is_left_is_not_given_up(command, removed, then):
+    desk, killed, coming = desk_in_gap(command)
+    rows = desk.world.rows_below(place(desk, killed, f"{coming}/u00001"))
+    desk.world.files.writer.delete(place(desk, killed, removed))
+    for _ in range(2):
+        result = getattr(desk, then)()
+        assert result.code is Exit.INVESTIGATE
+        assert [table.problem.code for table in result.tables] == [Code.OLD_FILES_REMOVED]
+    desk.world.files.writer.rename_into(place(desk, killed, f"{coming}/u00001"), desk.live("dt=1"))
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(desk.live("dt=1")) == rows
+
+
+@BOTH
+def test_what_is_to_stay_away_is_given_up_once_there_is_a_directory(command):
+    desk, killed, _ = desk_in_gap(command)
+    desk.world.files.writer.delete(place(desk, killed, "retired/u00001"))
+    desk.world.files.writer.make_directory(desk.live("dt=1"))
+    assert desk.recover().code is Exit.DONE
+
+
+@BOTH
+def test_a_partition_that_was_dropped_as_well_is_given_up(command):
+    desk, killed, _ = desk_in_gap(command)
+    desk.world.files.writer.delete(place(desk, killed, "retired/u00001"))
+    drop_partition(desk)
+    assert desk.recover().code is Exit.PARTIAL
+
+
+@BOTH
+def test_a_loader_that_removes_live_before_it_was_away_keeps_no_command(command):
+    desk = desk_before(command)
+    live = desk.live("dt=1")
+    desk.kill_before([f"{live} ", "/retired/u00001"], getattr(desk, command))
+    desk.world.files.writer.delete(live)
+    assert desk.recover().code is Exit.DONE
