@@ -17,7 +17,7 @@ from hivekeeper.errors import Unusable
 from hivekeeper.model import Table
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 from support.fakes.metastore import PARQUET
-from support.metastore_worlds import BY_DT, COLUMNS, NASTY, STATS, add_partitions, find, let_fail, partition_of, without_time
+from support.metastore_worlds import BY_DT, COLUMNS, NASTY, STATS, add_partitions, find, let_fail, let_forget, partition_of, without_time
 from support.storage import local_only
 
 # ---- tables
@@ -299,6 +299,22 @@ def test_sizes_of_partitions_are_set_and_all_else_is_kept(world):
     assert without_time(found["dt=a"].parameters) == {**stored, "numFiles": "2", "totalSize": "1000"}
     assert without_time(found["dt=it%27s%2Fb"].parameters) == {**stored, "numFiles": "3", "totalSize": str(1 << 40)}
     assert world.metastore.partitions_named(table, ["dt=c"]) == untouched
+
+
+def test_what_a_metastore_leaves_out_of_many_partitions_is_not_lost_with_new_sizes(real):
+    """Hive 4, and Cloudera's metastores, leave out what a pattern names: Impala's incremental statistics are hours of work."""
+    table, key = real.add_table("events"), "impala_intermediate_stats_chunk0"
+    add_partitions(real, table, ["a", "b"])
+    for name in ("dt=a", "dt=b"):
+        real.set_parameters(table, name, {**STATS, key: "of Impala"})
+    let_forget(real, key)
+    assert key not in real.metastore.partitions_named(table, ["dt=a"])["dt=a"].parameters
+    real.metastore.update_sizes(table, {"dt=a": (2, 1000), "dt=b": (3, 2000), "dt=gone": (1, 1)})
+    stored = {name: real.stored(table, name).getParameters() for name in ("dt=a", "dt=b")}
+    assert {name: (one.get("totalSize"), one.get(key)) for name, one in stored.items()} == {
+        "dt=a": ("1000", "of Impala"),
+        "dt=b": ("2000", "of Impala"),
+    }
 
 
 def test_sizes_of_an_unpartitioned_table_are_set_and_all_else_is_kept(world):

@@ -330,6 +330,30 @@ class AnsweringClient:
         implements = ["java.lang.reflect.InvocationHandler"]
 
 
+class ForgetfulClient:
+    """Hive's client, to which the metastore tells partitions without a property if it is asked for many (HIVE-27114)."""
+
+    def __init__(self, client: Any, key: str) -> None:
+        self._client, self._key = client, key
+
+    def invoke(self, _proxy: Any, method: Any, arguments: Any) -> Any:
+        if method.getName() == "getConfigValue" and arguments[0] == "hive.metastore.partitions.parameters.exclude.pattern":
+            return f"{self._key}%"
+        answer = method.invoke(self._client, arguments)
+        if method.getName() == "getPartitionsByNames":
+            for partition in answer:
+                partition.getParameters().remove(self._key)
+        return answer
+
+    class Java:
+        implements = ["java.lang.reflect.InvocationHandler"]
+
+
+def let_forget(world: RealWorld, key: str) -> None:
+    """Exchange the client behind the metastore of a world."""
+    _exchange_client(world, world.metastore, lambda client: ForgetfulClient(client, key))
+
+
 def let_fail(world: RealWorld, fails: Any, fails_at: str = "getTableObjectsByName") -> None:
     """Exchange the client behind the metastore of a world."""
     _exchange_client(world, world.metastore, lambda client: FailingClient(client, fails, fails_at))

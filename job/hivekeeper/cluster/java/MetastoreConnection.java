@@ -34,21 +34,37 @@ public class MetastoreConnection {
   private static final int TABLES_AT_ONCE = 500;
   // Hive before 3.0 has a default for it; with the indexes, their properties went (HIVE-18448).
   private static final String OF_INDEXES = "hive.index.compact.query.max.size";
+  /** SQL patterns of keys. The first is `impala_intermediate_stats_chunk%` in Cloudera's metastores, as Impala's own test cluster says. */
+  private static final String[] LEAVING_OUT = {
+    "metastore.partitions.parameters.exclude.pattern", "metastore.partitions.parameters.include.pattern"
+  };
+  private static final String WITHOUT_COLUMNS = "metastore.client.skip.columns.for.partitions";
 
   final HiveConf conf;
   private final Locations locations;
   IMetaStoreClient client;
   private Boolean hasIndexes;
+  private Boolean leavesOut;
 
-  /** Like Spark's own Hive client: hive-site.xml first, then everything in the session's configuration. */
+  /**
+   * Like Spark's own Hive client: hive-site.xml first, then everything in the session's configuration. But a client of Hive 4 is to ask for
+   * whole partitions, as what it has left out is lost when they are written back (HIVE-27114).
+   */
   public MetastoreConnection(Configuration hadoop) {
     conf = new HiveConf(hadoop, HiveConf.class);
     conf.setClassLoader(Thread.currentThread().getContextClassLoader());
     for (Map.Entry<String, String> entry : hadoop) {
       conf.set((String) entry.getKey(), (String) entry.getValue());
     }
+    for (String key : LEAVING_OUT) setByBothNames(key, "");
+    setByBothNames(WITHOUT_COLUMNS, "false");
     if (conf.get("javax.jdo.option.ConnectionURL", "").startsWith("jdbc:derby:")) prepareForDerby(hadoop);
     locations = new Locations(conf);
+  }
+
+  private void setByBothNames(String key, String value) {
+    conf.set(key, value);
+    conf.set("hive." + key, value);
   }
 
   /** Spark creates the schema of an embedded Derby on first use; if we come first, the same happens here. */
@@ -81,6 +97,31 @@ public class MetastoreConnection {
   boolean hasIndexes() throws Exception {
     if (hasIndexes == null) hasIndexes = !client.getConfigValue(OF_INDEXES, "").isEmpty();
     return hasIndexes.booleanValue();
+  }
+
+  /** Whether the metastore may leave out properties of partitions of which it is asked for many: it is asked once. */
+  private boolean leavesOut() throws Exception {
+    if (leavesOut == null) {
+      boolean isConfigured = false;
+      for (String key : LEAVING_OUT) isConfigured |= !client.getConfigValue("hive." + key, "").isEmpty();
+      leavesOut = isConfigured;
+    }
+    return leavesOut.booleanValue();
+  }
+
+  /** Those of these partitions that exist, to be written back: with all of their properties. */
+  List<Partition> wholePartitions(String database, String table, List<String> names) throws Exception {
+    List<Partition> found = client.getPartitionsByNames(database, table, names);
+    if (!leavesOut()) return found;
+    List<Partition> whole = new ArrayList<Partition>();
+    for (Partition partition : found) {
+      try {
+        whole.add(client.getPartition(database, table, partition.getValues()));
+      } catch (NoSuchObjectException dropped) {
+        continue;
+      }
+    }
+    return whole;
   }
 
   /** A name that nothing has, and that nobody can foresee, to ask whether the metastore answers at all. */

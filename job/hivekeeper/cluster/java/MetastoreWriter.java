@@ -83,7 +83,7 @@ public class MetastoreWriter {
   private List<Partition> readChanged(String database, String table, List<String> names, Map<String, Object> wanted) throws Exception {
     List<FieldSchema> keys = connection.client.getTable(database, table).getPartitionKeys();
     List<Partition> changed = new ArrayList<Partition>();
-    for (Partition partition : connection.client.getPartitionsByNames(database, table, names)) {
+    for (Partition partition : connection.wholePartitions(database, table, names)) {
       Sizes sizes = (Sizes) wanted.get(Warehouse.makePartName(keys, partition.getValues()));
       if (sizes != null && !connection.isElsewhere(partition.getSd(), sizes.live)) {
         sizes.putInto(partition.getParameters());
