@@ -156,6 +156,28 @@ def test_files_that_somebody_has_moved_back_while_a_killed_run_had_the_unit_away
 
 
 @BOTH
+@pytest.mark.parametrize("is_spoiled", [False, True], ids=["brought in", "put back"])
+@pytest.mark.parametrize(["name", "length"], [("000001_0", 0), ("_common_metadata", 300)])
+def test_what_a_writer_brings_with_an_empty_file_or_a_hidden_one_as_it_had_before(command, is_spoiled, name, length):
+    """Hive's files of tasks without rows, and the schema that Parquet's writers put beside theirs, are the same in each of its outputs."""
+    desk = desk_by(["dt"])
+    live, files = desk.live("dt=1"), desk.world.files
+    files.writer.add(f"{live}/{name}", DataFile(()), length)
+    if command == "rollback":
+        desk.compact()
+    rows = desk.world.rows_of(desk.table)
+    coming = "ready" if command == "compact" else "restoring"
+    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
+    if is_spoiled:
+        (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+        files.writer.open(f"{desk.control.runs}/{run}/retired/u00001/open.parquet")
+    files.writer.add(f"{live}/000000_0", DataFile(("new",)), 77)
+    files.writer.add(f"{live}/{name}", DataFile(()), length)
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_of(desk.table) == {**rows, "new": 1}
+
+
+@BOTH
 def test_old_files_that_somebody_has_moved_into_an_empty_directory_while_a_killed_run_had_the_unit_away(command):
     """As `hdfs dfs -mv RUN/retired/u00001 LIVE` does it where something has made live again: no reader sees them."""
     desk = desk_before(command)
