@@ -37,16 +37,17 @@ MOST_MS_NEW = 10_000
 
 @dataclass(frozen=True)
 class DirectoryExchange:
-    """`exchange.Means` by renames: `incoming` is the directory that replaces live, `left` is where live goes."""
+    """`exchange.Means` by renames: `incoming` is the directory that replaces live, with what is `coming`; `left` is where live goes."""
 
     run: Run
     unit: PlannedUnit
     incoming: str
     left: str
+    coming: Expected
 
     @classmethod
-    def of(cls, run: Run, unit: PlannedUnit, incoming_state: str) -> DirectoryExchange:
-        return cls(run, unit, run.paths.unit(incoming_state, unit.number), run.paths.unit("retired", unit.number))
+    def of(cls, run: Run, unit: PlannedUnit, incoming_state: str, coming: Expected) -> DirectoryExchange:
+        return cls(run, unit, run.paths.unit(incoming_state, unit.number), run.paths.unit("retired", unit.number), coming)
 
     def at_place(self) -> ContextManager[None]:
         return self.run.at_place()
@@ -112,7 +113,8 @@ class DirectoryExchange:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
         entries = seen[live].entries if seen[live].exists else None
         departed = without_empty_staging(self.run.files, seen[self.left].entries)
-        return Picture(seen[self.left].exists, departed, seen[self.incoming].exists, entries, seen[self.left].file_id)
+        there, waits = seen[self.left], seen[self.incoming]
+        return Picture(there.exists, departed, waits.exists, entries, there.file_id, waits.entries)
 
     def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         self._require_whole(len(entries))
@@ -144,7 +146,7 @@ class DirectoryExchange:
         carried = arrivals.move_late(self.run, self.unit, late, expected, backup)
         if is_own:
             arrivals.return_staging(self.run, self.unit, seen.entries, expected)
-        is_merged = arrivals.merge_recreated(self.run, self.unit, self.unit.live, expected)
+        is_merged = arrivals.merge_recreated(self.run, self.unit, self.unit.live, expected, is_live=True)
         return replace(carried, is_merged=is_merged)
 
     def find_unmerged(self) -> str:
@@ -205,7 +207,7 @@ class DirectoryExchange:
         Nor into one that is not the unit's own: somebody may have renamed another table's directory to live before it left.
         """
         if is_own:
-            arrivals.merge_recreated(self.run, self.unit, self.left, is_sure=is_sure)
+            arrivals.merge_recreated(self.run, self.unit, self.left, self.coming, is_sure=is_sure)
         self._bring(self.left, with_recreated=is_own, is_sure=is_sure)
 
     def _bring(self, source: str, with_recreated: bool = False, is_sure: bool = True) -> None:
@@ -220,7 +222,7 @@ class DirectoryExchange:
                 self._require_its_place()
                 set_aside(self.run, self.unit)
                 if with_recreated:
-                    arrivals.merge_recreated(self.run, self.unit, source, is_sure=is_sure)
+                    arrivals.merge_recreated(self.run, self.unit, source, self.coming, is_sure=is_sure)
         raise needs_investigation(self.run, self.unit, Code.RE_CREATED_AGAIN, "somebody keeps re-creating its directory")
 
     def _require_its_place(self) -> None:

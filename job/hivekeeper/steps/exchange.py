@@ -30,7 +30,8 @@ class Picture:
     """Where the files of a unit are.
 
     `left`: the old files have left live; `departed` are the files found where they went, `departed_id` is that directory's, 0 if it is not
-    known. `incoming`: the new files are not live yet. `live` is what live holds, None if it is absent.
+    known. `incoming`: the new files are not live yet; `waiting` are those that come in with their directory. `live` is what live holds,
+    None if it is absent.
     """
 
     left: bool
@@ -38,6 +39,7 @@ class Picture:
     incoming: bool
     live: Optional[Tuple[FileInfo, ...]]
     departed_id: int = 0
+    waiting: Tuple[FileInfo, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -347,6 +349,8 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
         return _put_back(exchange, cause)
     if move is Move.DECIDE:
         why = find_other_directory(exchange.unit, picture.departed_id) or manifests.judge(exchange.unit.manifest, picture.departed).why
+        if why is None and not manifests.holds(exchange.expected, picture.waiting):
+            why = Reason(Code.CHANGED_MEANWHILE, "not all new files are there any more that were to come in")
         if why:
             return _put_back(exchange, why)
         began = exchange.run.cluster.clock.monotonic_ms()

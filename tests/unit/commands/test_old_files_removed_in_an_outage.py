@@ -1,5 +1,5 @@
 """A killed run has a unit away, and somebody removes the old files, or all that a run calls retired, for the room that they take: what was
-to come in is all that is left of the unit then.
+to come in is all that is left of the unit then. Or what was to come in: then that are the old files.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
+from support.fakes.rows import DataFile
 from support.joined_desk import drop_partition
 from support.late_directories import BOTH, desk_before
 
@@ -55,6 +56,19 @@ def test_a_partition_that_was_dropped_as_well_is_given_up(command):
     desk.world.files.writer.delete(place(desk, killed, "retired/u00001"))
     drop_partition(desk)
     assert desk.recover().code is Exit.PARTIAL
+
+
+@BOTH
+@pytest.mark.parametrize("beside", [False, True], ids=["nothing else", "an appended file"])
+def test_not_all_new_files_are_there_any_more(command, beside):
+    desk, killed, coming = desk_in_gap(command)
+    rows = desk.world.rows_below(place(desk, killed, "retired/u00001"))
+    waiting = place(desk, killed, f"{coming}/u00001")
+    desk.world.files.writer.delete(min(path for path in desk.world.files.contents(waiting) if path.rpartition("/")[0] == waiting))
+    if beside:
+        desk.world.files.writer.add(f"{desk.live('dt=1')}/new.parquet", DataFile(("new",)), 77)
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(desk.live("dt=1")) == {**rows, **({"new": 1} if beside else {})}
 
 
 @BOTH
