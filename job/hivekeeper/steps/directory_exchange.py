@@ -180,12 +180,14 @@ class DirectoryExchange:
         come in, which is given up where nothing had left, may be all that is left of it.
 
         Each exchange changes the directory that old files leave for before the one that new ones come from. A partition that is gone from
-        the metastore, too, was dropped.
+        the metastore, too, may have been dropped because its directory was away (discovery, `MSCK REPAIR TABLE … SYNC PARTITIONS`).
         """
         left, coming = names.parent(self.left), names.parent(self.incoming)
         seen = self.run.files.look([left, coming], 0)
-        is_in_gap = not seen[left].exists or seen[left].mtime_ms > seen[coming].mtime_ms
-        if is_in_gap and find_change_in_metastore(self.run, self.unit) is None:
+        if seen[left].exists and seen[left].mtime_ms <= seen[coming].mtime_ms:
+            return
+        changed = find_change_in_metastore(self.run, self.unit)
+        if changed is None or changed.code is Code.DROPPED:
             what = f"its directory is gone, and no old files are in {self.left}: were they removed there?"
             advice = (
                 f"get them back (trash, snapshots), or rename {self.incoming}, which has their rows, to {self.unit.live}; if they were "

@@ -9,7 +9,7 @@ import pytest
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from support.fakes.rows import DataFile
-from support.joined_desk import drop_partition
+from support.joined_desk import drop_partition, manage
 from support.late_directories import BOTH, desk_before
 
 
@@ -51,11 +51,21 @@ def test_what_is_to_stay_away_is_given_up_once_there_is_a_directory(command):
 
 
 @BOTH
-def test_a_partition_that_was_dropped_as_well_is_given_up(command):
-    desk, killed, _ = desk_in_gap(command)
+@pytest.mark.parametrize("is_managed", [False, True], ids=["external", "managed"])
+def test_of_a_partition_that_was_dropped_as_well(command, is_managed):
+    """`MSCK REPAIR TABLE … SYNC PARTITIONS` drops one whose directory is away, as discovery does."""
+    desk, killed, coming = desk_in_gap(command)
+    if is_managed:
+        manage(desk)
+    rows = desk.world.rows_below(place(desk, killed, f"{coming}/u00001"))
     desk.world.files.writer.delete(place(desk, killed, "retired/u00001"))
     drop_partition(desk)
-    assert desk.recover().code is Exit.PARTIAL
+    result = desk.recover()
+    assert result.tables[0].problem.code is Code.OLD_FILES_REMOVED
+    assert desk.world.rows_below(place(desk, killed, f"{coming}/u00001")) == rows
+    desk.world.files.writer.make_directory(desk.live("dt=1"))
+    desk.recover()
+    assert desk.recover().code is Exit.DONE
 
 
 @BOTH
