@@ -23,7 +23,7 @@ from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_c
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.places import is_alone
-from hivekeeper.steps.run_directory import Run, fenced, is_gone, was_away
+from hivekeeper.steps.run_directory import LONG_GAP_MS, Run, fenced, is_gone, was_away
 from hivekeeper.steps.unfinished import needs_investigation, too_many
 
 log = logging.getLogger(__name__)
@@ -114,7 +114,8 @@ class DirectoryExchange:
         entries = seen[live].entries if seen[live].exists else None
         departed = without_empty_staging(self.run.files, seen[self.left].entries)
         there, waits = seen[self.left], seen[self.incoming]
-        return Picture(there.exists, departed, waits.exists, entries, there.file_id, waits.entries)
+        may_be_taken = there.exists and not waits.exists and self._may_be_taken(entries or ())
+        return Picture(there.exists, departed, waits.exists, entries, there.file_id, waits.entries, may_be_taken)
 
     def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         self._require_whole(len(entries))
@@ -174,6 +175,19 @@ class DirectoryExchange:
         if listings.find_committed(seen) and not is_alone(self.run, self.unit):
             return seen.entries
         return arrivals.lift_nested(self.run, self.unit, seen)
+
+    def _may_be_taken(self, entries: Sequence[FileInfo]) -> bool:
+        """Whether somebody may have taken the new files away from a killed run before they were live, which has no rows: they come there
+        soon after the old ones have left, and before those of the next unit leave.
+        """
+        if not self.run.is_recovered or any(not entry.is_dir and ManifestFile.of(entry).holds_rows for entry in entries):
+            return False
+        left, coming = names.parent(self.left), names.parent(self.incoming)
+        seen = self.run.files.look([left, coming], 0)
+        if seen[coming].exists and seen[coming].mtime_ms - seen[left].mtime_ms <= LONG_GAP_MS:
+            return False
+        numbers = (names.UNIT.fullmatch(entry.name) for entry in self.run.files.look([left])[left].entries)
+        return all(int(match["number"]) <= self.unit.number for match in numbers if match)
 
     def _require_not_removed(self) -> None:
         """Raise NeedsInvestigation if a killed run may have had the unit away, and somebody has removed its old files since: what was to

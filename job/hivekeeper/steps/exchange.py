@@ -31,7 +31,7 @@ class Picture:
 
     `left`: the old files have left live; `departed` are the files found where they went, `departed_id` is that directory's, 0 if it is not
     known. `incoming`: the new files are not live yet; `waiting` are those that come in with their directory. `live` is what live holds,
-    None if it is absent.
+    None if it is absent. `may_be_taken`: it has no rows, and somebody may have taken the new files away before they were live.
     """
 
     left: bool
@@ -40,6 +40,7 @@ class Picture:
     live: Optional[Tuple[FileInfo, ...]]
     departed_id: int = 0
     waiting: Tuple[FileInfo, ...] = ()
+    may_be_taken: bool = False
 
 
 @dataclass(frozen=True)
@@ -344,7 +345,10 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
         raise needs_investigation(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
         left = CarriedOver(left=_names_of_late(exchange, picture))
-        return _overwritten(exchange, f"somebody replaced or removed its files after the {exchange.words.after}", carried=left)
+        what = f"somebody replaced or removed its files after the {exchange.words.after}"
+        if picture.may_be_taken:
+            what = f"live has no rows: {what}, or the new ones before they were live; its old files are in the run's directory"
+        return _overwritten(exchange, what, carried=left, may_be_taken=picture.may_be_taken)
     if move is Move.PUT_BACK:
         return _put_back(exchange, cause)
     if move is Move.DECIDE:
@@ -386,12 +390,14 @@ def _finish(exchange: Exchange, since_ms: Optional[float], gap_ms: Optional[floa
     return _overwritten(exchange, f"somebody replaced its files after the {exchange.words.after}", gap_ms, carried)
 
 
-def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, carried: CarriedOver = NOTHING_LATE) -> UnitResult:
-    """Somebody's files are live. What others wrote in the exchange may have been replaced too; or the directory was only moved. Who rewrote
-    live's files since may never have seen the late ones that are left.
+def _overwritten(
+    exchange: Exchange, what: str, gap_ms: Optional[float] = None, carried: CarriedOver = NOTHING_LATE, may_be_taken: bool = False
+) -> UnitResult:
+    """Somebody's files are live, or none. What others wrote in the exchange may have been replaced too; or the directory was only moved.
+    Who rewrote live's files since may never have seen the late ones that are left. `may_be_taken`: as of `Picture`.
     """
     unmerged = exchange.means.find_unmerged()
-    is_told = bool(unmerged or carried.left)
+    is_told = bool(unmerged or carried.left or may_be_taken)
     why = Reason(Code.REPLACED_AFTER, what, places.ADVICE if is_told else "")
     why = _with_unmerged(_with_late(why, carried.left) if carried.left else why, unmerged)
     outcome = Outcome.MISPLACED if is_told else Outcome.OVERWRITTEN

@@ -82,6 +82,34 @@ def test_not_all_new_files_are_there_any_more(command, beside):
 
 
 @BOTH
+@pytest.mark.parametrize("removed", ["u00001", ""], ids=["the unit's", "all"])
+@pytest.mark.parametrize("into_live", [False, True])
+def test_no_new_files_are_there_any_more(command, removed, into_live):
+    """Or somebody has moved their directory to where something has made live again, which puts it into live."""
+    desk, killed, coming = desk_in_gap(command)
+    rows = desk.world.rows_below(place(desk, killed, "retired/u00001"))
+    desk.world.clock.sleep_ms(60_000)
+    if into_live:
+        desk.world.files.writer.make_directory(desk.live("dt=1"))
+        desk.world.files.writer.rename_into(place(desk, killed, f"{coming}/u00001"), desk.live("dt=1"))
+    desk.world.files.writer.delete(place(desk, killed, f"{coming}/{removed}".rstrip("/")))
+    result = desk.recover()
+    assert result.code is Exit.INVESTIGATE
+    assert "before they were live" in result.tables[0].problem.what
+    assert desk.world.rows_below(place(desk, killed, "retired/u00001")) == rows
+    assert desk.recover().code is Exit.DONE
+
+
+@BOTH
+def test_live_that_was_removed_after_the_exchange_is_nobodys_fault(command):
+    desk = desk_before(command)
+    desk.kill_before(["write_new", "entry.json"], getattr(desk, command))
+    desk.world.clock.sleep_ms(60_000)
+    desk.world.files.writer.delete(desk.live("dt=1"))
+    assert desk.recover().code is Exit.DONE
+
+
+@BOTH
 def test_a_loader_that_removes_live_before_it_was_away_keeps_no_command(command):
     desk = desk_before(command)
     live = desk.live("dt=1")
