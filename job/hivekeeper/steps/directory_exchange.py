@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ContextManager, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
-from hivekeeper.model import FileInfo, Unit
+from hivekeeper.model import FileInfo, Snapshot, Unit
 from hivekeeper.plan import eligibility, listings
 from hivekeeper.ports import MetastoreUnavailable, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code, Reason
@@ -19,7 +19,15 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.manifests import Expected, ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps import arrivals
-from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
+from hivekeeper.steps.checks import (
+    Checked,
+    can_tell_alone,
+    check_often,
+    find_change_in_metastore,
+    find_other_directory,
+    look_at_leaving,
+    why_too_many,
+)
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.places import is_alone
@@ -104,8 +112,8 @@ class DirectoryExchange:
             raise fenced(self.run)
         if seen[self.incoming].exists:
             self.run.incoming_ids.setdefault(self.unit.number, seen[self.incoming].file_id)
-            if self.run.is_recovered and not seen[live].exists and not seen[self.left].exists:
-                self._require_not_removed()
+            if self.run.is_recovered and not seen[self.left].exists:
+                self._require_not_removed(seen[live])
         # Where it is by now somebody may have put any other directory, with the new files in it. Their certificate is hardly younger.
         certified = (entry.file_id for entry in seen[top].entries if names.CERTIFICATES.fullmatch(entry.name))
         self.run.certified_ids[self.unit.number] = max(certified, default=0)
@@ -189,26 +197,42 @@ class DirectoryExchange:
         numbers = (names.UNIT.fullmatch(entry.name) for entry in self.run.files.look([left])[left].entries)
         return all(int(match["number"]) <= self.unit.number for match in numbers if match)
 
-    def _require_not_removed(self) -> None:
+    def _require_not_removed(self, live: Snapshot) -> None:
         """Raise NeedsInvestigation if a killed run may have had the unit away, and somebody has removed its old files since: what was to
-        come in, which is given up where nothing had left, may be all that is left of it.
+        come in, which is given up where nothing had left, may be all that is left of it. A writer may have made `live` again since.
 
         Each exchange changes the directory that old files leave for before the one that new ones come from. A partition that is gone from
         the metastore, too, may have been dropped because its directory was away (discovery, `MSCK REPAIR TABLE … SYNC PARTITIONS`).
         """
+        if live.exists and find_other_directory(self.unit, live.file_id) is None:
+            return
         left, coming = names.parent(self.left), names.parent(self.incoming)
         seen = self.run.files.look([left, coming], 0)
         if seen[left].exists and seen[left].mtime_ms <= seen[coming].mtime_ms:
             return
+        if live.exists and self._has_rows_back():
+            return
         changed = find_change_in_metastore(self.run, self.unit)
         if changed is None or changed.code is Code.DROPPED:
-            what = f"its directory is gone, and no old files are in {self.left}: were they removed there?"
+            where, way = "its directory is gone", f"rename {self.incoming}, which has their rows, to {self.unit.live}"
+            if live.exists:
+                where, way = "it has a new directory", f"move the files of {self.incoming}, which have their rows, to {self.unit.live}"
+            what = f"{where}, and no old files are in {self.left}: were they removed there?"
             advice = (
-                f"get them back (trash, snapshots), or rename {self.incoming}, which has their rows, to {self.unit.live}; if they were "
-                "removed on purpose, make an empty directory there; then run: "
+                f"get them back (trash, snapshots), or {way}; if they were removed on purpose, remove {self.incoming}, too; then run: "
                 f"hivekeeper recover --table {quoting.shell(self.run.table.full_name)}"
             )
             raise needs_investigation(self.run, self.unit, Code.OLD_FILES_REMOVED, what, advice)
+
+    def _has_rows_back(self) -> bool:
+        """Whether somebody has brought the rows back to another directory: live has copies of all old files, or of all new ones; or the
+        former directory is in it, which is told later.
+        """
+        entries = self.run.look([self.unit], [self.unit.live])[self.unit.live].entries
+        if self.unit.directory_id in {entry.file_id for entry in entries if entry.is_dir}:
+            return True
+        wanted = ({file.name: file.length for file in self.unit.manifest}, {name: length for name, (length, _) in self.coming.items()})
+        return any(manifests.holds(manifests.expect_new(lengths), entries) for lengths in wanted)
 
     def _require_whole(self, entries: int) -> None:
         """Raise NeedsInvestigation if a listing may be only a part: it cannot tell whether live holds what it must."""

@@ -43,11 +43,40 @@ def test_the_only_copy_that_is_left_is_not_given_up(command, removed, then):
 
 
 @BOTH
-def test_what_is_to_stay_away_is_given_up_once_there_is_a_directory(command):
-    desk, killed, _ = desk_in_gap(command)
+def test_what_is_to_stay_away_is_given_up_once_that_is_removed_too(command):
+    desk, killed, coming = desk_in_gap(command)
     desk.world.files.writer.delete(place(desk, killed, "retired/u00001"))
-    desk.world.files.writer.make_directory(desk.live("dt=1"))
+    desk.world.files.writer.delete(place(desk, killed, f"{coming}/u00001"))
     assert desk.recover().code is Exit.DONE
+
+
+@BOTH
+def test_a_writer_has_made_live_again(command):
+    """Its rows are no reason to give up those of before."""
+    desk, killed, coming = desk_in_gap(command)
+    live, files = desk.live("dt=1"), desk.world.files
+    rows = desk.world.rows_below(place(desk, killed, f"{coming}/u00001"))
+    files.writer.delete(place(desk, killed, "retired/u00001"))
+    files.writer.add(f"{live}/new.parquet", DataFile(("new",)), 77)
+    result = desk.recover()
+    assert result.tables[0].problem.code is Code.OLD_FILES_REMOVED
+    for path in list(files.contents(place(desk, killed, f"{coming}/u00001"))):
+        files.writer.rename_into(path, f"{live}/{path.rpartition('/')[2]}")
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(live) == {**rows, "new": 1}
+
+
+@BOTH
+@pytest.mark.parametrize("of_new", [False, True], ids=["old files", "new files"])
+def test_somebody_has_copied_all_back_and_removed_the_old_files_then(command, of_new):
+    desk, killed, coming = desk_in_gap(command)
+    live, files = desk.live("dt=1"), desk.world.files
+    for path, content in list(files.contents(place(desk, killed, f"{coming if of_new else 'retired'}/u00001")).items()):
+        files.writer.add(f"{live}/{path.rpartition('/')[2]}", content, files.stat(path).length)
+    rows = desk.world.rows_below(live)
+    files.writer.delete(place(desk, killed, "retired/u00001"))
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(live) == rows
 
 
 @BOTH
@@ -63,7 +92,7 @@ def test_of_a_partition_that_was_dropped_as_well(command, is_managed):
     result = desk.recover()
     assert result.tables[0].problem.code is Code.OLD_FILES_REMOVED
     assert desk.world.rows_below(place(desk, killed, f"{coming}/u00001")) == rows
-    desk.world.files.writer.make_directory(desk.live("dt=1"))
+    desk.world.files.writer.delete(place(desk, killed, f"{coming}/u00001"))
     desk.recover()
     assert desk.recover().code is Exit.DONE
 
@@ -115,4 +144,14 @@ def test_a_loader_that_removes_live_before_it_was_away_keeps_no_command(command)
     live = desk.live("dt=1")
     desk.kill_before([f"{live} ", "/retired/u00001"], getattr(desk, command))
     desk.world.files.writer.delete(live)
+    assert desk.recover().code is Exit.DONE
+
+
+@BOTH
+def test_a_loader_that_has_replaced_live_before_it_was_away_keeps_no_command(command):
+    desk = desk_before(command)
+    live = desk.live("dt=1")
+    desk.kill_before([f"{live} ", "/retired/u00001"], getattr(desk, command))
+    desk.world.files.writer.delete(live)
+    desk.world.files.writer.add(f"{live}/new.parquet", DataFile(("new",)), 77)
     assert desk.recover().code is Exit.DONE
