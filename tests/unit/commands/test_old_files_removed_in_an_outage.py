@@ -155,3 +155,14 @@ def test_a_loader_that_has_replaced_live_before_it_was_away_keeps_no_command(com
     desk.world.files.writer.delete(live)
     desk.world.files.writer.add(f"{live}/new.parquet", DataFile(("new",)), 77)
     assert desk.recover().code is Exit.DONE
+
+
+def test_a_directory_that_was_removed_while_another_unit_was_away_keeps_that_from_nothing():
+    """A retention job has removed the next partition's, and a writer has made live again, so that it does not look away."""
+    desk = desk_before("compact")
+    rows = desk.world.rows_below(desk.live("dt=1"))
+    desk.kill_before(["rename_exact", f"/ready/u00001 {desk.live('dt=1')}"], desk.compact)
+    desk.world.files.writer.add(f"{desk.live('dt=1')}/new.parquet", DataFile(("new",)), 77)
+    desk.world.files.writer.delete(desk.live("dt=2"))
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(desk.live("dt=1")) == {**rows, "new": 1}
