@@ -39,17 +39,17 @@ MUTATIONS = {
         DIRECTORIES, "nothing_late=self._is_long_settled(checked)", "nothing_late=True", "append"
     ),
     "merging what was set aside": Mutation(
-        DIRECTORIES, "arrivals.merge_recreated(self.run, self.unit, self.unit.live, expected)", "True", "append"
+        DIRECTORIES, "arrivals.merge_recreated(self.run, self.unit, self.unit.live, expected, is_live=True)", "True", "append"
     ),
     "merging before a put-back": Mutation(
         DIRECTORIES,
-        "                    arrivals.merge_recreated(self.run, self.unit, source, is_sure=is_sure)\n",
+        "                    arrivals.merge_recreated(self.run, self.unit, source, self.coming, is_sure=is_sure)\n",
         "                    pass\n",
         "append, overwrite files",
     ),
     "merging before the put-back of a recovery": Mutation(
         DIRECTORIES,
-        "            arrivals.merge_recreated(self.run, self.unit, self.left, is_sure=is_sure)\n",
+        "            arrivals.merge_recreated(self.run, self.unit, self.left, self.coming, is_sure=is_sure)\n",
         "            pass\n",
         "append, overwrite files",
         most=1,

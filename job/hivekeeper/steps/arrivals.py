@@ -186,21 +186,21 @@ def return_staging(run: Run, unit: PlannedUnit, entries: Iterable[FileInfo], exp
                 continue
 
 
-def merge_recreated(run: Run, unit: PlannedUnit, target: str, expected: Optional[Expected] = None, is_sure: bool = True) -> bool:
+def merge_recreated(run: Run, unit: PlannedUnit, target: str, coming: Expected, is_live: bool = False, is_sure: bool = True) -> bool:
     """Merge the directories set aside into another one; whether all were. A subdirectory whose name is free moves whole, so that its
     committer finds it.
 
     Each entry costs a call. What is so much, in all units of a run, that it would take hours stays aside: no writer puts it at live's place
     within the gap. So does a directory that is not as open as `target`: it may be another table's, which somebody may rename but not read.
-    And so do, if `expected` is given, the files that are left when `target`, which is live, holds these no more; and copies of the unit's
-    files, which somebody who missed them in an outage has brought back.
+    And so do, if `target` `is_live`, the files that are left when it holds no more what was `coming` to it; and copies of the unit's files,
+    which somebody who missed them in an outage has brought back.
     """
     asides, is_all = find_asides(run, unit), True
     if not asides:
         return True
-    with nullcontext(None) if expected is None else _staying(run, unit, expected) as still:
+    with _staying(run, unit, coming) if is_live else nullcontext(None) as still:
         for aside in asides:
-            why = why_strange(run, unit, aside, target, is_sure) or _merge_allowed(run, unit, aside, target, still)
+            why = why_strange(run, unit, aside, target, is_sure) or _merge_allowed(run, unit, aside, target, still, coming)
             is_all = is_all and not why
             if why:
                 reason = f"{why}; what came to its place while it was away stays there"
@@ -250,39 +250,44 @@ def find_asides(run: Run, unit: PlannedUnit) -> Sequence[FileInfo]:
     return [entry for match, entry in found if match and int(match["number"]) == unit.number]
 
 
-def _merge_allowed(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
+def _merge_allowed(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive], coming: Expected) -> str:
     try:
-        return _merge(run, unit, top, target, still)
+        return _merge(run, unit, top, target, still, coming)
     except NoPermission as error:
         # It must not keep the unit away for that.
         return str(error)
 
 
-def _find_had(run: Run, unit: PlannedUnit, target: str) -> Sequence[Found]:
-    """What copies may have been made of; of a killed run also what earlier ones have taken out of it. Nobody makes any within a moment:
-    what has their names and lengths then is a writer's.
+def _has_copies(
+    run: Run, unit: PlannedUnit, entries: Sequence[FileInfo], target: str, still: Optional[StillLive], coming: Expected
+) -> bool:
+    """Whether copies may be among these of what the unit has or had; of a killed run also of what earlier ones have taken out of it. Nobody
+    makes any within a moment: what has their names and lengths then is a writer's.
     """
     if not was_away(run, unit):
-        return ()
-    # Wherever its exchange is, these have the new files, or the rollback's plan has them.
-    there = run.look([unit], [target, run.paths.unit("ready", unit.number)])
+        return False
+    there = run.look([unit], [target])[target].entries
     # A run itself reads nothing that waits for a KMS while a unit is away.
     effects = store.read_history(run.cluster, run.control).effects if run.is_recovered else ()
     earlier = (file for effect in effects if effect.partition == unit.name for file in (*effect.before, *effect.after))
-    return [*unit.manifest, *unit.expected, *(entry for one in there.values() for entry in one.entries), *earlier]
+    new = (ManifestFile(name, length, 0, file_id) for name, (length, file_id) in coming.items())
+    others = entries if still is not None else _without_own(entries, unit, there)
+    return has_copies(others, [*unit.manifest, *new, *there, *earlier])
 
 
-def _without_own(entries: Sequence[FileInfo], unit: PlannedUnit) -> Sequence[FileInfo]:
-    """Those that are not the unit's old files themselves, which somebody has moved back. Where the others go back, these belong to them."""
-    own = set(unit.manifest)
+def _without_own(entries: Sequence[FileInfo], unit: PlannedUnit, there: Iterable[FileInfo]) -> Sequence[FileInfo]:
+    """Those that are not the unit's old files themselves, which somebody has moved back. Where the others go back, these belong to them.
+    What has its file `there` still is a copy, even if it has the same time, where nobody tells ids.
+    """
+    own = set(unit.manifest).difference(map(ManifestFile.of, there))
     return [entry for entry in entries if ManifestFile.of(entry) not in own]
 
 
-def _merge(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive]) -> str:
+def _merge(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optional[StillLive], coming: Expected) -> str:
     """Why not all was merged, "" if it was. Without recursion: anyone who may write to the table may nest directories deeper than Python's
     stack.
     """
-    older, had = Older(run, unit), _find_had(run, unit, target)
+    older = Older(run, unit)
     into = run.files.stat(target)
     waiting, merged, why = [(top, target, into.file_id if into else 0)], [], ""
     left = older.why_left([top], target, into.file_id if into else 0)
@@ -300,7 +305,7 @@ def _merge(run: Run, unit: PlannedUnit, top: FileInfo, target: str, still: Optio
         run.moved_up.number += len(entries)
         if len(entries) > room or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
-        if source is top and has_copies(_without_own(entries, unit) if still is None else entries, had):
+        if source is top and _has_copies(run, unit, entries, target, still, coming):
             return "files in it are copies of those that the unit has or had"
         with run.files.anchored({source.path: source.file_id, target: target_id}):
             open_ones = _leave_out_closed(run.files, source, entries, target)

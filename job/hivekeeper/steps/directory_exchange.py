@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ContextManager, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
-from hivekeeper.model import FileInfo, Unit
+from hivekeeper.model import FileInfo, Snapshot, Unit
 from hivekeeper.plan import eligibility, listings
 from hivekeeper.ports import MetastoreUnavailable, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code, Reason
@@ -19,7 +19,15 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.manifests import Expected, ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps import arrivals
-from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
+from hivekeeper.steps.checks import (
+    Checked,
+    can_tell_alone,
+    check_often,
+    find_change_in_metastore,
+    find_other_directory,
+    look_at_leaving,
+    why_too_many,
+)
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.places import is_alone
@@ -37,16 +45,17 @@ MOST_MS_NEW = 10_000
 
 @dataclass(frozen=True)
 class DirectoryExchange:
-    """`exchange.Means` by renames: `incoming` is the directory that replaces live, `left` is where live goes."""
+    """`exchange.Means` by renames: `incoming` is the directory that replaces live, with what is `coming`; `left` is where live goes."""
 
     run: Run
     unit: PlannedUnit
     incoming: str
     left: str
+    coming: Expected
 
     @classmethod
-    def of(cls, run: Run, unit: PlannedUnit, incoming_state: str) -> DirectoryExchange:
-        return cls(run, unit, run.paths.unit(incoming_state, unit.number), run.paths.unit("retired", unit.number))
+    def of(cls, run: Run, unit: PlannedUnit, incoming_state: str, coming: Expected) -> DirectoryExchange:
+        return cls(run, unit, run.paths.unit(incoming_state, unit.number), run.paths.unit("retired", unit.number), coming)
 
     def at_place(self) -> ContextManager[None]:
         return self.run.at_place()
@@ -103,8 +112,8 @@ class DirectoryExchange:
             raise fenced(self.run)
         if seen[self.incoming].exists:
             self.run.incoming_ids.setdefault(self.unit.number, seen[self.incoming].file_id)
-            if self.run.is_recovered and not seen[live].exists and not seen[self.left].exists:
-                self._require_not_removed()
+            if self.run.is_recovered and not seen[self.left].exists:
+                self._require_not_removed(seen[live])
         # Where it is by now somebody may have put any other directory, with the new files in it. Their certificate is hardly younger.
         certified = (entry.file_id for entry in seen[top].entries if names.CERTIFICATES.fullmatch(entry.name))
         self.run.certified_ids[self.unit.number] = max(certified, default=0)
@@ -112,8 +121,8 @@ class DirectoryExchange:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
         entries = seen[live].entries if seen[live].exists else None
         departed = without_empty_staging(self.run.files, seen[self.left].entries)
-        lost = next((entry.name for entry in seen[self.incoming].entries if entry.is_lost), "")
-        return Picture(seen[self.left].exists, departed, seen[self.incoming].exists, entries, seen[self.left].file_id, lost)
+        there, waits = seen[self.left], seen[self.incoming]
+        return Picture(there.exists, departed, waits.exists, entries, there.file_id, waits.entries)
 
     def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         self._require_whole(len(entries))
@@ -145,7 +154,7 @@ class DirectoryExchange:
         carried = arrivals.move_late(self.run, self.unit, late, expected, backup)
         if is_own:
             arrivals.return_staging(self.run, self.unit, seen.entries, expected)
-        is_merged = arrivals.merge_recreated(self.run, self.unit, self.unit.live, expected)
+        is_merged = arrivals.merge_recreated(self.run, self.unit, self.unit.live, expected, is_live=True)
         return replace(carried, is_merged=is_merged)
 
     def find_unmerged(self) -> str:
@@ -174,24 +183,42 @@ class DirectoryExchange:
             return seen.entries
         return arrivals.lift_nested(self.run, self.unit, seen)
 
-    def _require_not_removed(self) -> None:
+    def _require_not_removed(self, live: Snapshot) -> None:
         """Raise NeedsInvestigation if a killed run may have had the unit away, and somebody has removed its old files since: what was to
-        come in, which is given up where nothing had left, may be all that is left of it.
+        come in, which is given up where nothing had left, may be all that is left of it. A writer may have made `live` again since.
 
         Each exchange changes the directory that old files leave for before the one that new ones come from. A partition that is gone from
-        the metastore, too, was dropped.
+        the metastore, too, may have been dropped because its directory was away (discovery, `MSCK REPAIR TABLE … SYNC PARTITIONS`).
         """
+        if live.exists and find_other_directory(self.unit, live.file_id) is None:
+            return
         left, coming = names.parent(self.left), names.parent(self.incoming)
         seen = self.run.files.look([left, coming], 0)
-        is_in_gap = not seen[left].exists or seen[left].mtime_ms > seen[coming].mtime_ms
-        if is_in_gap and find_change_in_metastore(self.run, self.unit) is None:
-            what = f"its directory is gone, and no old files are in {self.left}: were they removed there?"
+        if seen[left].exists and seen[left].mtime_ms <= seen[coming].mtime_ms:
+            return
+        if live.exists and self._has_rows_back():
+            return
+        changed = find_change_in_metastore(self.run, self.unit)
+        if changed is None or changed.code is Code.DROPPED:
+            where, way = "its directory is gone", f"rename {self.incoming}, which has their rows, to {self.unit.live}"
+            if live.exists:
+                where, way = "it has a new directory", f"move the files of {self.incoming}, which have their rows, to {self.unit.live}"
+            what = f"{where}, and no old files are in {self.left}: were they removed there?"
             advice = (
-                f"get them back (trash, snapshots), or rename {self.incoming}, which has their rows, to {self.unit.live}; if they were "
-                "removed on purpose, make an empty directory there; then run: "
+                f"get them back (trash, snapshots), or {way}; if they were removed on purpose, remove {self.incoming}, too; then run: "
                 f"hivekeeper recover --table {quoting.shell(self.run.table.full_name)}"
             )
             raise needs_investigation(self.run, self.unit, Code.OLD_FILES_REMOVED, what, advice)
+
+    def _has_rows_back(self) -> bool:
+        """Whether somebody has brought the rows back to another directory: live has copies of all old files, or of all new ones; or the
+        former directory is in it, which is told later.
+        """
+        entries = self.run.look([self.unit], [self.unit.live])[self.unit.live].entries
+        if self.unit.directory_id in {entry.file_id for entry in entries if entry.is_dir}:
+            return True
+        wanted = ({file.name: file.length for file in self.unit.manifest}, {name: length for name, (length, _) in self.coming.items()})
+        return any(manifests.holds(manifests.expect_new(lengths), entries) for lengths in wanted)
 
     def _require_whole(self, entries: int) -> None:
         """Raise NeedsInvestigation if a listing may be only a part: it cannot tell whether live holds what it must."""
@@ -206,7 +233,7 @@ class DirectoryExchange:
         Nor into one that is not the unit's own: somebody may have renamed another table's directory to live before it left.
         """
         if is_own:
-            arrivals.merge_recreated(self.run, self.unit, self.left, is_sure=is_sure)
+            arrivals.merge_recreated(self.run, self.unit, self.left, self.coming, is_sure=is_sure)
         self._bring(self.left, with_recreated=is_own, is_sure=is_sure)
 
     def _bring(self, source: str, with_recreated: bool = False, is_sure: bool = True) -> None:
@@ -221,7 +248,7 @@ class DirectoryExchange:
                 self._require_its_place()
                 set_aside(self.run, self.unit)
                 if with_recreated:
-                    arrivals.merge_recreated(self.run, self.unit, source, is_sure=is_sure)
+                    arrivals.merge_recreated(self.run, self.unit, source, self.coming, is_sure=is_sure)
         raise needs_investigation(self.run, self.unit, Code.RE_CREATED_AGAIN, "somebody keeps re-creating its directory")
 
     def _require_its_place(self) -> None:

@@ -30,7 +30,7 @@ class Picture:
     """Where the files of a unit are.
 
     `left`: the old files have left live; `departed` are the files found where they went, `departed_id` is that directory's, 0 if it is not
-    known. `incoming`: the new files are not live yet; `lost` is one of them that has lost blocks, "" for none. `live` is what live holds,
+    known. `incoming`: the new files are not live yet; `waiting` are those that come in with their directory. `live` is what live holds,
     None if it is absent.
     """
 
@@ -39,14 +39,15 @@ class Picture:
     incoming: bool
     live: Optional[Tuple[FileInfo, ...]]
     departed_id: int = 0
-    lost: str = ""
+    waiting: Tuple[FileInfo, ...] = ()
 
     @property
     def why_lossy(self) -> Optional[Reason]:
         """Why the new files are not to come in: the old ones can be read, and they cannot."""
-        if not self.lost or any(entry.is_lost for entry in self.departed):
+        lost = next((entry.name for entry in self.waiting if entry.is_lost), "")
+        if not lost or any(entry.is_lost for entry in self.departed):
             return None
-        return Reason(Code.LOST_BLOCKS, f"no DataNode has some blocks of {self.lost}, which was to come to live")
+        return Reason(Code.LOST_BLOCKS, f"no DataNode has some blocks of {lost}, which was to come to live")
 
 
 @dataclass(frozen=True)
@@ -356,6 +357,8 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
         return _put_back(exchange, cause)
     if move is Move.DECIDE:
         why = find_other_directory(exchange.unit, picture.departed_id) or manifests.judge(exchange.unit.manifest, picture.departed).why
+        if why is None and not manifests.holds(exchange.expected, picture.waiting):
+            why = Reason(Code.CHANGED_MEANWHILE, "not all new files are there any more that were to come in")
         why = why or picture.why_lossy
         if why:
             return _put_back(exchange, why)

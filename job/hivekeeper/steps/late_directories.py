@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import listings
@@ -31,20 +31,20 @@ UNITS_AT_ONCE = 100
 
 def are_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> bool:
     """Whether all in a directory, markers aside, are files with names and lengths that a unit has had: no committer makes copies."""
-    found = list(_tell_copies(inside, had))
-    return bool(found) and all(found)
+    found = [entry for entry in inside if entry.is_dir or not is_marker(ManifestFile.of(entry))]
+    return bool(found) and len(_find_copies(found, had)) == len(found)
 
 
 def has_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> bool:
-    """The same of any of these: beside what somebody has copied, others may have written something, or a copy may be unfinished."""
-    return any(_tell_copies(inside, had))
+    """The same of any of these: beside what somebody has copied, others may have written something, or a copy may be unfinished. But not of
+    what has no rows for readers: empty files, and hidden ones such as Parquet's `_common_metadata`, are as long in all that a job writes.
+    """
+    return any(ManifestFile.of(entry).holds_rows for entry in _find_copies(inside, had))
 
 
-def _tell_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> Iterator[bool]:
+def _find_copies(inside: Sequence[FileInfo], had: Iterable[Found]) -> Sequence[FileInfo]:
     known = {key_of(file.name, file.length) for file in had}
-    for entry in inside:
-        if entry.is_dir or not is_marker(ManifestFile.of(entry)):
-            yield not entry.is_dir and key_of(entry.name, entry.length) in known
+    return [entry for entry in inside if not entry.is_dir and key_of(entry.name, entry.length) in known]
 
 
 def find_nested(entries: Tuple[FileInfo, ...], own: Container[int] = ()) -> str:

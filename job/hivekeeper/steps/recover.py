@@ -273,18 +273,19 @@ def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
 
 
 def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
-    """The result of each unit, in order. Of an exchange, units whose live is missing are settled first; Stopped may be raised before any
-    other.
+    """The result of each unit, in order. Of an exchange, units whose live is missing, or was made again in their gap, are settled first;
+    Stopped may be raised before any other.
 
     Raises Fenced before the next unit if the lock is lost, even if nobody took the directory.
     """
-    missing: FrozenSet[str] = frozenset()
+    urgent: FrozenSet[str] = frozenset()
     if plan.operation in EXCHANGES:
-        missing = _find_missing(run, plan.units)
-        run.were_away.update(_find_away(run, plan))
+        in_gap = _find_in_gap(run, plan)
+        urgent = _find_missing(run, plan.units) | {unit.live for unit in plan.units if unit.number in in_gap}
+        run.were_away.update(_find_away(run, plan, in_gap))
     done: Dict[int, UnitResult] = {}
-    for unit in sorted(plan.units, key=lambda unit: unit.live not in missing):
-        if done and unit.live not in missing:
+    for unit in sorted(plan.units, key=lambda unit: unit.live not in urgent):
+        if done and unit.live not in urgent:
             _require_time(run, plan, len(done))
         run_directory.require_lock(run)
         done[unit.number] = settle(unit)
@@ -298,21 +299,27 @@ def _find_missing(run: Run, units: Sequence[PlannedUnit]) -> FrozenSet[str]:
     return frozenset(lives) - find_existing(run.files, lives)
 
 
-def _find_away(run: Run, plan: RunPlan) -> Iterable[UnitNumber]:
-    """Units whose files have left live, while what is to come to it waits still, and those that the run itself has had away for longer
-    than a moment; any, if an earlier recovery was killed, which may have ended that. A writer may have made live again since. A join leaves
-    it where it is.
+def _find_in_gap(run: Run, plan: RunPlan) -> FrozenSet[UnitNumber]:
+    """Units whose files have left live, while what is to come to it waits still. A writer may have made live again since. A join leaves it
+    where it is.
+    """
+    states = [run.paths.state(state) for state in ("retired", "restoring" if plan.operation == ROLLBACK else "ready")]
+    # Two listings, however many units there are.
+    seen = run.files.look(states)
+    left, waits = ({entry.name for entry in seen[state].entries if entry.is_dir} for state in states)
+    both = left & waits
+    return frozenset(unit.number for unit in plan.units if unit.join is None and names.unit_directory(unit.number) in both)
+
+
+def _find_away(run: Run, plan: RunPlan, in_gap: Container[UnitNumber]) -> Iterable[UnitNumber]:
+    """Units in their gap, and those that the run itself has had away for longer than a moment; any, if an earlier recovery was killed,
+    which may have ended that.
     """
     numbers = [unit.number for unit in plan.units if unit.join is None]
     if run.was_recovered_before:
         return numbers
-    left, waits = run.paths.state("retired"), run.paths.state("restoring" if plan.operation == ROLLBACK else "ready")
-    # Three listings, however many units there are.
-    seen = run.files.look([run.paths.top, left, waits])
-    gone, waiting = ({entry.name for entry in seen[state].entries if entry.is_dir} for state in (left, waits))
-    noted = {entry.path for entry in seen[run.paths.top].entries}
-    away = gone & waiting
-    return [number for number in numbers if names.unit_directory(number) in away or run.paths.away(number) in noted]
+    noted = {entry.path for entry in run.files.look([run.paths.top])[run.paths.top].entries}
+    return [number for number in numbers if number in in_gap or run.paths.away(number) in noted]
 
 
 def _require_time(run: Run, plan: RunPlan, settled: int) -> None:

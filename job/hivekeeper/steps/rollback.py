@@ -180,12 +180,13 @@ class Closed:
 
 
 def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:
+    expected = manifests.expect(unit.expected)
     return Exchange(
         run,
         unit,
-        DirectoryExchange.of(run, unit, "restoring"),
+        DirectoryExchange.of(run, unit, "restoring", expected),
         WORDS,
-        manifests.expect(unit.expected),
+        expected,
         prepare=partial(claim_backup, run, unit),
         object_to=partial(object_to_backup, run, unit),
         cancel=partial(give_back, run, unit),

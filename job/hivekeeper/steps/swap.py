@@ -51,12 +51,13 @@ def settle_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate])
 def describe_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate]) -> Exchange:
     if unit.join:
         return describe_join(run, unit, certificate, WORDS)
+    expected = manifests.expect_new(certificate.files) if certificate else None
     return Exchange(
         run,
         unit,
-        DirectoryExchange.of(run, unit, "ready"),
+        DirectoryExchange.of(run, unit, "ready", expected or {}),
         WORDS,
-        manifests.expect_new(certificate.files) if certificate else None,
+        expected,
         prepare=lambda: None,
         object_to=partial(object_to_copy, run, unit, certificate),
         cancel=partial(drop_ready, run, unit),

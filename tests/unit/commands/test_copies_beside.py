@@ -5,12 +5,15 @@ whatever moment it comes.
 from __future__ import annotations
 
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
 from hivekeeper.codes import Exit
+from hivekeeper.model import FileInfo
 from hivekeeper.ports import FilesUnavailable
-from hivekeeper.steps import concat_exchange
+from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.steps import arrivals, concat_exchange
 from support import joined_desk
 from support.desk import desk_by, outcomes
 from support.fakes.files import Killed
@@ -153,6 +156,52 @@ def test_files_that_somebody_has_moved_back_while_a_killed_run_had_the_unit_away
     result = desk.recover()
     assert desk.world.rows_of(desk.table) == {**rows, **({"new": 1} if appended else {})}
     assert result.code is Exit.DONE
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_without_ids_a_file_with_the_same_time_is_a_copy_while_the_old_one_is_there(is_moved):
+    """`hdfs dfs -cp -p` keeps the times."""
+    old, brought = (FileInfo(f"hdfs://nn/{place}/000000_0", 10, 5, is_dir=False, file_id=0) for place in ("retired", "recreated"))
+    unit = SimpleNamespace(manifest=(ManifestFile.of(old),))
+    assert list(arrivals._without_own([brought], unit, [] if is_moved else [old])) == ([] if is_moved else [brought])
+
+
+@BOTH
+def test_new_files_that_somebody_has_moved_to_live_while_a_killed_run_had_the_unit_away(command):
+    """As `hdfs dfs -mv RUN/ready/u00001/* LIVE` does it: the old files, which are whole, are live again, and not both."""
+    desk = desk_before(command)
+    rows = desk.world.rows_of(desk.table)
+    live, files = desk.live("dt=1"), desk.world.files
+    coming = "ready" if command == "compact" else "restoring"
+    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
+    (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+    files.writer.make_directory(live)
+    for path in list(files.contents(f"{desk.control.runs}/{run}/{coming}/u00001")):
+        files.writer.rename_into(path, f"{live}/{path.rpartition('/')[2]}")
+    assert desk.recover().code is Exit.INVESTIGATE
+    assert desk.world.rows_of(desk.table) == rows
+
+
+@BOTH
+@pytest.mark.parametrize("is_spoiled", [False, True], ids=["brought in", "put back"])
+@pytest.mark.parametrize(["name", "length"], [("000001_0", 0), ("_common_metadata", 300)])
+def test_what_a_writer_brings_with_an_empty_file_or_a_hidden_one_as_it_had_before(command, is_spoiled, name, length):
+    """Hive's files of tasks without rows, and the schema that Parquet's writers put beside theirs, are the same in each of its outputs."""
+    desk = desk_by(["dt"])
+    live, files = desk.live("dt=1"), desk.world.files
+    files.writer.add(f"{live}/{name}", DataFile(()), length)
+    if command == "rollback":
+        desk.compact()
+    rows = desk.world.rows_of(desk.table)
+    coming = "ready" if command == "compact" else "restoring"
+    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
+    if is_spoiled:
+        (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+        files.writer.open(f"{desk.control.runs}/{run}/retired/u00001/open.parquet")
+    files.writer.add(f"{live}/000000_0", DataFile(("new",)), 77)
+    files.writer.add(f"{live}/{name}", DataFile(()), length)
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_of(desk.table) == {**rows, "new": 1}
 
 
 @BOTH

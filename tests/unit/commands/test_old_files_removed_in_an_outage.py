@@ -1,5 +1,5 @@
 """A killed run has a unit away, and somebody removes the old files, or all that a run calls retired, for the room that they take: what was
-to come in is all that is left of the unit then.
+to come in is all that is left of the unit then. Or what was to come in: then that are the old files.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
-from support.joined_desk import drop_partition
+from support.fakes.rows import DataFile
+from support.joined_desk import drop_partition, manage
 from support.late_directories import BOTH, desk_before
 
 
@@ -42,19 +43,90 @@ def test_the_only_copy_that_is_left_is_not_given_up(command, removed, then):
 
 
 @BOTH
-def test_what_is_to_stay_away_is_given_up_once_there_is_a_directory(command):
-    desk, killed, _ = desk_in_gap(command)
+def test_what_is_to_stay_away_is_given_up_once_that_is_removed_too(command):
+    desk, killed, coming = desk_in_gap(command)
     desk.world.files.writer.delete(place(desk, killed, "retired/u00001"))
-    desk.world.files.writer.make_directory(desk.live("dt=1"))
+    desk.world.files.writer.delete(place(desk, killed, f"{coming}/u00001"))
     assert desk.recover().code is Exit.DONE
 
 
 @BOTH
-def test_a_partition_that_was_dropped_as_well_is_given_up(command):
-    desk, killed, _ = desk_in_gap(command)
+def test_a_writer_has_made_live_again(command):
+    """Its rows are no reason to give up those of before."""
+    desk, killed, coming = desk_in_gap(command)
+    live, files = desk.live("dt=1"), desk.world.files
+    rows = desk.world.rows_below(place(desk, killed, f"{coming}/u00001"))
+    files.writer.delete(place(desk, killed, "retired/u00001"))
+    files.writer.add(f"{live}/new.parquet", DataFile(("new",)), 77)
+    result = desk.recover()
+    assert result.tables[0].problem.code is Code.OLD_FILES_REMOVED
+    for path in list(files.contents(place(desk, killed, f"{coming}/u00001"))):
+        files.writer.rename_into(path, f"{live}/{path.rpartition('/')[2]}")
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(live) == {**rows, "new": 1}
+
+
+@BOTH
+@pytest.mark.parametrize("of_new", [False, True], ids=["old files", "new files"])
+def test_somebody_has_copied_all_back_and_removed_the_old_files_then(command, of_new):
+    desk, killed, coming = desk_in_gap(command)
+    live, files = desk.live("dt=1"), desk.world.files
+    for path, content in list(files.contents(place(desk, killed, f"{coming if of_new else 'retired'}/u00001")).items()):
+        files.writer.add(f"{live}/{path.rpartition('/')[2]}", content, files.stat(path).length)
+    rows = desk.world.rows_below(live)
+    files.writer.delete(place(desk, killed, "retired/u00001"))
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(live) == rows
+
+
+@BOTH
+@pytest.mark.parametrize("is_managed", [False, True], ids=["external", "managed"])
+def test_of_a_partition_that_was_dropped_as_well(command, is_managed):
+    """`MSCK REPAIR TABLE … SYNC PARTITIONS` drops one whose directory is away, as discovery does."""
+    desk, killed, coming = desk_in_gap(command)
+    if is_managed:
+        manage(desk)
+    rows = desk.world.rows_below(place(desk, killed, f"{coming}/u00001"))
     desk.world.files.writer.delete(place(desk, killed, "retired/u00001"))
     drop_partition(desk)
-    assert desk.recover().code is Exit.PARTIAL
+    result = desk.recover()
+    assert result.tables[0].problem.code is Code.OLD_FILES_REMOVED
+    assert desk.world.rows_below(place(desk, killed, f"{coming}/u00001")) == rows
+    desk.world.files.writer.delete(place(desk, killed, f"{coming}/u00001"))
+    desk.recover()
+    assert desk.recover().code is Exit.DONE
+
+
+@BOTH
+@pytest.mark.parametrize("beside", [False, True], ids=["nothing else", "an appended file"])
+def test_not_all_new_files_are_there_any_more(command, beside):
+    desk, killed, coming = desk_in_gap(command)
+    rows = desk.world.rows_below(place(desk, killed, "retired/u00001"))
+    waiting = place(desk, killed, f"{coming}/u00001")
+    desk.world.files.writer.delete(min(path for path in desk.world.files.contents(waiting) if path.rpartition("/")[0] == waiting))
+    if beside:
+        desk.world.files.writer.add(f"{desk.live('dt=1')}/new.parquet", DataFile(("new",)), 77)
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(desk.live("dt=1")) == {**rows, **({"new": 1} if beside else {})}
+
+
+@BOTH
+@pytest.mark.parametrize("removed", ["u00001", ""], ids=["the unit's", "all"])
+@pytest.mark.parametrize("into_live", [False, True])
+def test_no_new_files_are_there_any_more(command, removed, into_live):
+    """Or somebody has moved their directory to where something has made live again, which puts it into live."""
+    desk, killed, coming = desk_in_gap(command)
+    rows = desk.world.rows_below(place(desk, killed, "retired/u00001"))
+    desk.world.clock.sleep_ms(60_000)
+    if into_live:
+        desk.world.files.writer.make_directory(desk.live("dt=1"))
+        desk.world.files.writer.rename_into(place(desk, killed, f"{coming}/u00001"), desk.live("dt=1"))
+    desk.world.files.writer.delete(place(desk, killed, f"{coming}/{removed}".rstrip("/")))
+    result = desk.recover()
+    assert result.code is Exit.INVESTIGATE
+    assert "before they were live" in result.tables[0].problem.what
+    assert desk.world.rows_below(place(desk, killed, "retired/u00001")) == rows
+    assert desk.recover().code is Exit.DONE
 
 
 @BOTH
@@ -64,3 +136,24 @@ def test_a_loader_that_removes_live_before_it_was_away_keeps_no_command(command)
     desk.kill_before([f"{live} ", "/retired/u00001"], getattr(desk, command))
     desk.world.files.writer.delete(live)
     assert desk.recover().code is Exit.DONE
+
+
+@BOTH
+def test_a_loader_that_has_replaced_live_before_it_was_away_keeps_no_command(command):
+    desk = desk_before(command)
+    live = desk.live("dt=1")
+    desk.kill_before([f"{live} ", "/retired/u00001"], getattr(desk, command))
+    desk.world.files.writer.delete(live)
+    desk.world.files.writer.add(f"{live}/new.parquet", DataFile(("new",)), 77)
+    assert desk.recover().code is Exit.DONE
+
+
+def test_a_directory_that_was_removed_while_another_unit_was_away_keeps_that_from_nothing():
+    """A retention job has removed the next partition's, and a writer has made live again, so that it does not look away."""
+    desk = desk_before("compact")
+    rows = desk.world.rows_below(desk.live("dt=1"))
+    desk.kill_before(["rename_exact", f"/ready/u00001 {desk.live('dt=1')}"], desk.compact)
+    desk.world.files.writer.add(f"{desk.live('dt=1')}/new.parquet", DataFile(("new",)), 77)
+    desk.world.files.writer.delete(desk.live("dt=2"))
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(desk.live("dt=1")) == {**rows, "new": 1}
