@@ -52,7 +52,9 @@ def _expected(result: UnitResult) -> Expected:
 
 
 def _is_removed(expected: Expected, live: Optional[Snapshot]) -> bool:
-    """Whether files are missing, and all that live shows is what is left of the new ones. An overwrite without rows leaves an empty one."""
+    """Whether files are missing, and all that live shows is what is left of the new ones. Most overwrites without rows leave an empty file;
+    those that leave none, as a TRUNCATE does, cannot be told from a deletion.
+    """
     if live is None or not manifests.tells(expected) or manifests.holds(expected, live.entries):
         return False
     shown = [entry for entry in live.entries if not names.is_hidden(entry.name)]
