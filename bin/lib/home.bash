@@ -33,8 +33,9 @@ choose_conf_dir() {
     # A directory that cannot be entered may hold the site's settings: running without them would be a guess.
     [[ ! -d $directory || -x $directory ]] ||
       die 2 "$directory cannot be entered by $(id -un)" "let this user read it, or set HIVEKEEPER_CONF_DIR"
-    export HIVEKEEPER_CONF_DIR="$directory"
     # So may what a link leads to that is not there just now.
+    [[ ! -L $directory || -e $directory ]] || die 2 "$directory is a link to nothing" "correct or remove it, or set HIVEKEEPER_CONF_DIR"
+    export HIVEKEEPER_CONF_DIR="$directory"
     if [[ -e $directory/site.yaml || -L $directory/site.yaml ]]; then
       return
     fi

@@ -200,6 +200,15 @@ with_etc() {
   [[ ${lines[0]} == *"$APP/conf/site.yaml: the configuration file cannot be read: No such file"* ]]
 }
 
+@test "configuration: so is a directory that is one, as other rules than the site's would count" {
+  need_python
+  printf 'spark: {queue: bundled}\n' >"$APP/hivekeeper-90.1.0/conf/site.yaml"
+  ln -s "$APP/not-mounted/conf" "$APP/conf"
+  run as_operator "$APP/hivekeeper-90.1.0/bin/hivekeeper" config
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "hivekeeper: $APP/conf is a link to nothing" ]]
+}
+
 @test "upgrade: the next version finds the site's configuration, and so does the last one after a step back" {
   need_python
   mkdir "$APP/conf"

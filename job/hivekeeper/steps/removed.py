@@ -52,11 +52,15 @@ def _expected(result: UnitResult) -> Expected:
 
 
 def _is_removed(expected: Expected, live: Optional[Snapshot]) -> bool:
-    """Whether files are missing, and all that live shows is what is left of the new ones. An overwrite without rows leaves an empty one."""
-    if live is None or not manifests.tells(expected) or manifests.holds(expected, live.entries):
+    """Whether files are missing, and all that live shows is what is left of the new ones, or copies of these: who has put back all that
+    were missing has removed nothing. Most overwrites without rows leave an empty file; those that leave none, as a TRUNCATE does, cannot be
+    told from a deletion.
+    """
+    lengths = {name: (length, 0) for name, (length, _) in expected.items()}
+    if live is None or not manifests.tells(lengths) or manifests.holds(lengths, live.entries):
         return False
     shown = [entry for entry in live.entries if not names.is_hidden(entry.name)]
-    return all(not entry.is_dir and expected.get(entry.name, (-1, 0))[0] == entry.length for entry in shown)
+    return all(not entry.is_dir and lengths.get(entry.name, (-1, 0))[0] == entry.length for entry in shown)
 
 
 def _look(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, Snapshot]:

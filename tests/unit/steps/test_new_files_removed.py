@@ -117,6 +117,22 @@ def test_who_has_overwritten_it_is_not_told_of(command, rows):
     assert not desk.log().pinned
 
 
+@COLUMNS
+def test_who_has_put_copies_in_their_place_has_removed_nothing(columns):
+    """As from a snapshot, after an accident: of a rollback's files the ids are known, and copies have other ones."""
+    desk, live, run = make(columns, "rollback")
+    desk.kill_before(["update_sizes"], run)
+    rows = desk.world.rows_below(live)
+    for path in [path for path in desk.world.picture() if path.startswith(f"{live}/") and path.endswith(".parquet")]:
+        former = desk.world.files.namespace.find(path)
+        desk.world.files.writer.delete(path)
+        desk.world.add_file(path, former.content.rows, former.length)
+    assert desk.world.rows_below(live) == rows
+    assert desk.recover().code is Exit.DONE
+    assert desk.log().runs[-1].units[0].outcome.code == "overwritten"
+    assert not desk.log().pinned
+
+
 @RUNS
 def test_a_partition_that_was_dropped_with_its_files_is_that(command):
     desk, live, run = make(["dt"], command)
