@@ -39,7 +39,7 @@ def tell_removed(run: Run, results: Sequence[UnitResult]) -> Tuple[List[UnitResu
         for start in range(0, len(replaced), UNITS_AT_ONCE):
             some = replaced[start : start + UNITS_AT_ONCE]
             seen = _look(run, [one.planned for one in some])
-            removed.update(one.planned.number for one in some if _is_removed(_expected(one), seen.get(one.planned.live)))
+            removed.update(one.planned.number for one in some if _is_removed(one, seen.get(one.planned.live)))
     except FilesUnavailable as error:
         return list(results), error
     return [_tell(run, one) if one.planned.number in removed else one for one in results], None
@@ -51,16 +51,17 @@ def _expected(result: UnitResult) -> Expected:
     return manifests.expect(result.planned.expected)
 
 
-def _is_removed(expected: Expected, live: Optional[Snapshot]) -> bool:
+def _is_removed(result: UnitResult, live: Optional[Snapshot]) -> bool:
     """Whether files are missing, and all that live shows is what is left of the new ones, or copies of these: who has put back all that
     were missing has removed nothing. Most overwrites without rows leave an empty file; those that leave none, as a TRUNCATE does, cannot be
-    told from a deletion.
+    told from a deletion. What was moved to live with its directory, onto one that was made again, is inside that.
     """
-    lengths = {name: (length, 0) for name, (length, _) in expected.items()}
+    lengths = {name: (length, 0) for name, (length, _) in _expected(result).items()}
     if live is None or not manifests.tells(lengths) or manifests.holds(lengths, live.entries):
         return False
     shown = [entry for entry in live.entries if not names.is_hidden(entry.name)]
-    return all(not entry.is_dir and lengths.get(entry.name, (-1, 0))[0] == entry.length for entry in shown)
+    moved = names.unit_directory(result.planned.number)
+    return all(entry.name == moved if entry.is_dir else lengths.get(entry.name, (-1, 0))[0] == entry.length for entry in shown)
 
 
 def _look(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, Snapshot]:
