@@ -273,19 +273,20 @@ def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
 
 
 def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
-    """The result of each unit, in order. Of an exchange, units whose live is missing, or was made again in their gap, are settled first;
-    Stopped may be raised before any other.
+    """The result of each unit, in order. Of an exchange, units whose old files are aside are settled first, if live is missing, or what is to
+    come to it waits still; Stopped may be raised before any other. The others as the run took them: one that was put back and still has what
+    was to come in explains why so much has happened where old files leave for (`DirectoryExchange.picture`).
 
     Raises Fenced before the next unit if the lock is lost, even if nobody took the directory.
     """
-    urgent: FrozenSet[str] = frozenset()
+    urgent: FrozenSet[UnitNumber] = frozenset()
     if plan.operation in EXCHANGES:
-        in_gap = _find_in_gap(run, plan)
-        urgent = _find_missing(run, plan.units) | {unit.live for unit in plan.units if unit.number in in_gap}
+        left, in_gap = _find_left(run, plan)
+        urgent = in_gap | _find_missing(run, [unit for unit in plan.units if unit.number in left])
         run.were_away.update(_find_away(run, plan, in_gap))
     done: Dict[int, UnitResult] = {}
-    for unit in sorted(plan.units, key=lambda unit: unit.live not in urgent):
-        if done and unit.live not in urgent:
+    for unit in sorted(plan.units, key=lambda unit: unit.number not in urgent):
+        if done and unit.number not in urgent:
             _require_time(run, plan, len(done))
         run_directory.require_lock(run)
         done[unit.number] = settle(unit)
@@ -293,22 +294,23 @@ def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
     return [done[unit.number] for unit in plan.units]
 
 
-def _find_missing(run: Run, units: Sequence[PlannedUnit]) -> FrozenSet[str]:
-    """The live directories that are absent, such as that of the unit an interrupted run was swapping."""
-    lives = list(dict.fromkeys(unit.live for unit in units))
-    return frozenset(lives) - find_existing(run.files, lives)
+def _find_missing(run: Run, units: Sequence[PlannedUnit]) -> FrozenSet[UnitNumber]:
+    """Those of which live is absent."""
+    there = find_existing(run.files, list(dict.fromkeys(unit.live for unit in units)))
+    return frozenset(unit.number for unit in units if unit.live not in there)
 
 
-def _find_in_gap(run: Run, plan: RunPlan) -> FrozenSet[UnitNumber]:
-    """Units whose files have left live, while what is to come to it waits still. A writer may have made live again since. A join leaves it
-    where it is.
+def _find_left(run: Run, plan: RunPlan) -> Tuple[FrozenSet[UnitNumber], FrozenSet[UnitNumber]]:
+    """Units whose files have left live, and those of them in their gap: what is to come to live waits still. A writer may have made live
+    again since. A join leaves it where it is.
     """
     states = [run.paths.state(state) for state in ("retired", "restoring" if plan.operation == ROLLBACK else "ready")]
     # Two listings, however many units there are.
     seen = run.files.look(states)
     left, waits = ({entry.name for entry in seen[state].entries if entry.is_dir} for state in states)
-    both = left & waits
-    return frozenset(unit.number for unit in plan.units if unit.join is None and names.unit_directory(unit.number) in both)
+    directories = {unit.number: names.unit_directory(unit.number) for unit in plan.units if unit.join is None}
+    gone = frozenset(number for number, directory in directories.items() if directory in left)
+    return gone, frozenset(number for number in gone if directories[number] in waits)
 
 
 def _find_away(run: Run, plan: RunPlan, in_gap: Container[UnitNumber]) -> Iterable[UnitNumber]:

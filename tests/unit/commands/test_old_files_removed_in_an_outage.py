@@ -4,13 +4,16 @@ to come in is all that is left of the unit then. Or what was to come in: then th
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
+from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import drop_partition, manage
-from support.late_directories import BOTH, desk_before
+from support.late_directories import BOTH, desk_before, put_back_with
 
 
 def desk_in_gap(command):
@@ -156,3 +159,43 @@ def test_a_directory_that_was_removed_while_another_unit_was_away_keeps_that_fro
     desk.world.files.writer.delete(desk.live("dt=2"))
     assert desk.recover().code is Exit.DONE
     assert desk.world.rows_below(desk.live("dt=1")) == {**rows, "new": 1}
+
+
+@pytest.mark.parametrize("is_dropped", [True, False], ids=["dropped", "removed"])
+@pytest.mark.parametrize("by", ["the run", "a recovery"])
+def test_a_directory_that_was_removed_after_another_unit_was_put_back_keeps_no_command(by, is_dropped):
+    """That one explains why something has happened last where old files leave for: whoever put it back was killed just then."""
+    desk = desk_before("compact")
+    files, rows = desk.world.files, desk.world.rows_below(desk.live("dt=1"))
+    if by == "the run":
+        opened = put_back_with(desk, lambda: files.die_after(1))
+        with suppress(Killed):
+            desk.compact()
+        files.before_step = None
+        files.writer.close(opened[0])
+        desk.world.revive()
+    else:
+        desk.kill_before(["rename_exact", f"/ready/u00001 {desk.live('dt=1')}"], desk.compact)
+        files.writer.delete(min(files.contents(place(desk, desk.runs[-1], "ready/u00001"))))
+        desk.kill_before(["delete_tree", "/ready/u00001"], desk.recover)
+    if is_dropped:
+        desk.world.catalog.drop_partition(desk.table, "dt=2")
+    files.writer.delete(desk.live("dt=2"))
+    desk.recover()
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(desk.live("dt=1")) == rows
+
+
+def test_the_only_copy_is_not_given_up_where_the_next_directory_was_removed_too():
+    """And a writer has made live again, so that the next one looked more urgent: what was advised for that gave up the copy of the first."""
+    desk, killed, coming = desk_in_gap("compact")
+    files, live = desk.world.files, desk.live("dt=1")
+    rows = desk.world.rows_below(place(desk, killed, f"{coming}/u00001"))
+    files.writer.delete(place(desk, killed, "retired/u00001"))
+    files.writer.add(f"{live}/new.parquet", DataFile(("new",)), 77)
+    files.writer.delete(desk.live("dt=2"))
+    for _ in range(2):
+        result = desk.recover()
+        assert result.tables[0].problem.code is Code.OLD_FILES_REMOVED
+        assert "dt=1: " in result.tables[0].problem.what
+    assert desk.world.rows_below(place(desk, killed, f"{coming}/u00001")) == rows
