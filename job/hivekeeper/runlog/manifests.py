@@ -216,6 +216,11 @@ def expect_new(lengths: Mapping[str, int]) -> Expected:
     return {name: (length, 0) for name, length in lengths.items()}
 
 
+def without_ids(expected: Expected) -> Expected:
+    """Copies of these files, too."""
+    return {name: (length, 0) for name, (length, _) in expected.items()}
+
+
 def holds(expected: Expected, entries: Iterable[FileInfo]) -> bool:
     """Whether all these files are present; others may be present too. By their ids where those are known: the files of another table, which
     somebody may rename to this place, may have the same names and lengths.

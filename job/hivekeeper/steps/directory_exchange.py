@@ -102,27 +102,26 @@ class DirectoryExchange:
         return is_old and not manifests.find_late(self.unit.manifest, before.entries)
 
     def picture(self) -> Picture:
-        live, top = self.unit.live, self.run.paths.top
-        places = [live, self.incoming, self.left, top]
+        top = self.run.paths.top
+        places = [self.unit.live, self.incoming, self.left, top]
         seen = self.run.files.look(places, 0)
         if seen[self.left].exists:
             # Else nothing has left live, and what it holds decides nothing.
             seen = self.run.look([self.unit], places)
         if not seen[top].exists or is_gone(self.run, self.run.control.top):
             raise fenced(self.run)
-        if seen[self.incoming].exists:
-            self.run.incoming_ids.setdefault(self.unit.number, seen[self.incoming].file_id)
-            if self.run.is_recovered and not seen[self.left].exists:
-                self._require_not_removed(seen[live])
+        live, waiting, left = seen[self.unit.live], seen[self.incoming], seen[self.left]
+        if waiting.exists:
+            self.run.incoming_ids.setdefault(self.unit.number, waiting.file_id)
+            if self.run.is_recovered and not left.exists:
+                self._require_not_removed(live)
         # Where it is by now somebody may have put any other directory, with the new files in it. Their certificate is hardly younger.
         certified = (entry.file_id for entry in seen[top].entries if names.CERTIFICATES.fullmatch(entry.name))
         self.run.certified_ids[self.unit.number] = max(certified, default=0)
-        if seen[self.left].exists:
+        if left.exists:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
-        entries = seen[live].entries if seen[live].exists else None
-        departed = without_empty_staging(self.run.files, seen[self.left].entries)
-        there, waits = seen[self.left], seen[self.incoming]
-        return Picture(there.exists, departed, waits.exists, entries, there.file_id, waits.entries)
+        departed = without_empty_staging(self.run.files, left.entries)
+        return Picture(left.exists, departed, waiting.exists, live.entries if live.exists else None, left.file_id, waiting.entries)
 
     def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         self._require_whole(len(entries))
@@ -199,16 +198,17 @@ class DirectoryExchange:
         if live.exists and self._has_rows_back():
             return
         changed = find_change_in_metastore(self.run, self.unit)
-        if changed is None or changed.code is Code.DROPPED:
-            where, way = "its directory is gone", f"rename {self.incoming}, which has their rows, to {self.unit.live}"
-            if live.exists:
-                where, way = "it has a new directory", f"move the files of {self.incoming}, which have their rows, to {self.unit.live}"
-            what = f"{where}, and no old files are in {self.left}: were they removed there?"
-            advice = (
-                f"get them back (trash, snapshots), or {way}; if they were removed on purpose, remove {self.incoming}, too; then run: "
-                f"hivekeeper recover --table {quoting.shell(self.run.table.full_name)}"
-            )
-            raise needs_investigation(self.run, self.unit, Code.OLD_FILES_REMOVED, what, advice)
+        if changed is not None and changed.code is not Code.DROPPED:
+            return
+        where, way = "its directory is gone", f"rename {self.incoming}, which has their rows, to {self.unit.live}"
+        if live.exists:
+            where, way = "it has a new directory", f"move the files of {self.incoming}, which have their rows, to {self.unit.live}"
+        what = f"{where}, and no old files are in {self.left}: were they removed there?"
+        advice = (
+            f"get them back (trash, snapshots), or {way}; if they were removed on purpose, remove {self.incoming}, too; then run: "
+            f"hivekeeper recover --table {quoting.shell(self.run.table.full_name)}"
+        )
+        raise needs_investigation(self.run, self.unit, Code.OLD_FILES_REMOVED, what, advice)
 
     def _has_rows_back(self) -> bool:
         """Whether somebody has brought the rows back to another directory: live has copies of all old files, or of all new ones; or the
@@ -217,8 +217,8 @@ class DirectoryExchange:
         entries = self.run.look([self.unit], [self.unit.live])[self.unit.live].entries
         if self.unit.directory_id in {entry.file_id for entry in entries if entry.is_dir}:
             return True
-        wanted = ({file.name: file.length for file in self.unit.manifest}, {name: length for name, (length, _) in self.coming.items()})
-        return any(manifests.holds(manifests.expect_new(lengths), entries) for lengths in wanted)
+        wanted = (manifests.expect(self.unit.manifest), self.coming)
+        return any(manifests.holds(manifests.without_ids(files), entries) for files in wanted)
 
     def _require_whole(self, entries: int) -> None:
         """Raise NeedsInvestigation if a listing may be only a part: it cannot tell whether live holds what it must."""

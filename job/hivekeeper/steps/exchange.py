@@ -41,14 +41,6 @@ class Picture:
     departed_id: int = 0
     waiting: Tuple[FileInfo, ...] = ()
 
-    @property
-    def why_lossy(self) -> Optional[Reason]:
-        """Why the new files are not to come in: the old ones can be read, and they cannot."""
-        lost = next((entry.name for entry in self.waiting if entry.is_lost), "")
-        if not lost or any(entry.is_lost for entry in self.departed):
-            return None
-        return Reason(Code.LOST_BLOCKS, f"no DataNode has some blocks of {lost}, which was to come to live")
-
 
 @dataclass(frozen=True)
 class Exchanged:
@@ -356,10 +348,7 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
     if move is Move.PUT_BACK:
         return _put_back(exchange, cause)
     if move is Move.DECIDE:
-        why = find_other_directory(exchange.unit, picture.departed_id) or manifests.judge(exchange.unit.manifest, picture.departed).why
-        if why is None and not manifests.holds(exchange.expected, picture.waiting):
-            why = Reason(Code.CHANGED_MEANWHILE, "not all new files are there any more that were to come in")
-        why = why or picture.why_lossy
+        why = _why_not_in(exchange.unit, exchange.expected, picture)
         if why:
             return _put_back(exchange, why)
         began = exchange.run.cluster.clock.monotonic_ms()
@@ -367,6 +356,21 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
         return _finish(exchange, began)
     # After a kill, or a call that failed, nobody knows how long its files have been live.
     return _finish(exchange, None)
+
+
+def _why_not_in(unit: PlannedUnit, expected: Expected, picture: Picture) -> Optional[Reason]:
+    """Why the new files of a unit in its gap are not to come in: the old ones are not as planned, the new ones not all there, or only the
+    old ones can be read.
+    """
+    why = find_other_directory(unit, picture.departed_id) or manifests.judge(unit.manifest, picture.departed).why
+    if why:
+        return why
+    if not manifests.holds(expected, picture.waiting):
+        return Reason(Code.CHANGED_MEANWHILE, "not all new files are there any more that were to come in")
+    lost = next((entry.name for entry in picture.waiting if entry.is_lost), "")
+    if not lost or any(entry.is_lost for entry in picture.departed):
+        return None
+    return Reason(Code.LOST_BLOCKS, f"no DataNode has some blocks of {lost}, which was to come to live")
 
 
 def _put_back(exchange: Exchange, why: Reason) -> UnitResult:

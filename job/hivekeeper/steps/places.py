@@ -370,7 +370,7 @@ def _restore(run: Run, units: Sequence[UnitResult], found: Places) -> Tuple[Set[
     most = run.most_listed(unit.planned for unit in units)
     with refused_if_too_many(run.table, most):
         seen = look_at(run.files.look, list(dict.fromkeys(unit.planned.live for unit in dropped)), most)
-    back = [unit.planned for unit in dropped if manifests.holds(_expected(unit), seen[unit.planned.live].entries)]
+    back = [unit.planned for unit in dropped if manifests.holds(expected(unit), seen[unit.planned.live].entries)]
     failed: Dict[UnitNumber, Reason] = {}
     restored: Set[UnitNumber] = set()
     for planned in back:
@@ -387,7 +387,7 @@ def _restore(run: Run, units: Sequence[UnitResult], found: Places) -> Tuple[Set[
     return restored, failed
 
 
-def _expected(unit: UnitResult) -> Expected:
+def expected(unit: UnitResult) -> Expected:
     """The files in live after this result."""
     if unit.certificate and unit.exchanged:
         return manifests.expect_new(unit.certificate.files)

@@ -273,9 +273,11 @@ def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
 
 
 def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
-    """The result of each unit, in order. Of an exchange, units whose old files are aside are settled first, if live is missing, or what is to
-    come to it waits still; Stopped may be raised before any other. The others as the run took them: one that was put back and still has what
-    was to come in explains why so much has happened where old files leave for (`DirectoryExchange.picture`).
+    """The result of each unit, in order. Of an exchange, units whose old files are aside are settled first, if live is missing, or what is
+    to come to it waits still; Stopped may be raised before any other.
+
+    The others as the run took them: where old files leave for may have changed last because one was put back
+    (`DirectoryExchange.picture`), which says nothing of later ones once that is settled.
 
     Raises Fenced before the next unit if the lock is lost, even if nobody took the directory.
     """

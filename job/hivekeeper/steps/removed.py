@@ -17,9 +17,9 @@ from hivekeeper.ports import FilesUnavailable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitResult
-from hivekeeper.runlog.manifests import Expected
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
+from hivekeeper.steps import places
 from hivekeeper.steps.observe import TooManyEntries, look_where_allowed
 from hivekeeper.steps.run_directory import Run
 
@@ -45,30 +45,24 @@ def tell_removed(run: Run, results: Sequence[UnitResult]) -> Tuple[List[UnitResu
     return [_tell(run, one) if one.planned.number in removed else one for one in results], None
 
 
-def _expected(result: UnitResult) -> Expected:
-    if result.certificate:
-        return manifests.expect_new(result.certificate.files)
-    return manifests.expect(result.planned.expected)
-
-
 def _is_removed(result: UnitResult, live: Optional[Snapshot]) -> bool:
     """Whether files are missing, and all that live shows is what is left of the new ones, or copies of these: who has put back all that
     were missing has removed nothing. Most overwrites without rows leave an empty file; those that leave none, as a TRUNCATE does, cannot be
     told from a deletion. What was moved to live with its directory, onto one that was made again, is inside that.
     """
-    lengths = {name: (length, 0) for name, (length, _) in _expected(result).items()}
-    if live is None or not manifests.tells(lengths) or manifests.holds(lengths, live.entries):
+    new = manifests.without_ids(places.expected(result))
+    if live is None or not manifests.tells(new) or manifests.holds(new, live.entries):
         return False
     shown = [entry for entry in live.entries if not names.is_hidden(entry.name)]
     moved = names.unit_directory(result.planned.number)
-    return all(entry.name == moved if entry.is_dir else lengths.get(entry.name, (-1, 0))[0] == entry.length for entry in shown)
+    return all(entry.name == moved if entry.is_dir else new.get(entry.name) == (entry.length, 0) for entry in shown)
 
 
 def _look(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, Snapshot]:
     """By live. Without what may not be read, or is too much by now: something is there."""
-    places = list(dict.fromkeys(unit.live for unit in units))
+    lives = list(dict.fromkeys(unit.live for unit in units))
     try:
-        seen, denied = look_where_allowed(run.files, places, run.most_listed(units))
+        seen, denied = look_where_allowed(run.files, lives, run.most_listed(units))
     except TooManyEntries:
         return {place: one for unit in units for place, one in _look(run, [unit]).items()} if len(units) > 1 else {}
     run.count_listed(units, sum(len(one.entries) for one in seen.values()))

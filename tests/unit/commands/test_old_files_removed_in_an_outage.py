@@ -187,7 +187,7 @@ def test_a_directory_that_was_removed_after_another_unit_was_put_back_keeps_no_c
 
 
 def test_the_only_copy_is_not_given_up_where_the_next_directory_was_removed_too():
-    """And a writer has made live again, so that the next one looked more urgent: what was advised for that gave up the copy of the first."""
+    """And a writer has made live again, so that the next one looked more urgent: what was advised for that gave up the copy."""
     desk, killed, coming = desk_in_gap("compact")
     files, live = desk.world.files, desk.live("dt=1")
     rows = desk.world.rows_below(place(desk, killed, f"{coming}/u00001"))
