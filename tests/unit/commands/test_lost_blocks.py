@@ -204,6 +204,15 @@ def test_the_directories_of_the_run_go_once_somebody_has_removed_the_copy(desk):
     assert desk.run_directories() == []
 
 
+def test_forget_leaves_the_copy_and_says_that_a_run_may_have_kept_it(desk):
+    rows = killed_before_its_swaps(desk)
+    lose_blocks(desk, "dt=1")
+    desk.recover()
+    result = desk.forget()
+    assert (result.code, "a run has kept files in it" in result.tables[0].problem.what) == (Exit.REFUSED, True)
+    assert rows_in(desk, taken_over(desk), "kept", 1) == rows
+
+
 def test_a_recovery_that_is_killed_anywhere_leaves_the_copy_too(desk):
     for step in count():
         desk = desk_by(["dt"])
