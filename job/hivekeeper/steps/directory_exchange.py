@@ -22,6 +22,7 @@ from hivekeeper.steps import arrivals
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, find_change_in_metastore, look_at_leaving, why_too_many
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.leftovers import without_empty_staging
+from hivekeeper.steps.lost_blocks import find_unreadable
 from hivekeeper.steps.places import is_alone
 from hivekeeper.steps.run_directory import Run, fenced, is_gone, was_away
 from hivekeeper.steps.unfinished import needs_investigation, too_many
@@ -112,8 +113,13 @@ class DirectoryExchange:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
         entries = seen[live].entries if seen[live].exists else None
         departed = without_empty_staging(self.run.files, seen[self.left].entries)
-        lost = next((entry.name for entry in seen[self.incoming].entries if entry.is_lost), "")
+        lost = self._find_worse(seen[self.incoming].entries, departed) if seen[self.left].exists else ""
         return Picture(seen[self.left].exists, departed, seen[self.incoming].exists, entries, seen[self.left].file_id, lost)
+
+    def _find_worse(self, incoming: Sequence[FileInfo], departed: Sequence[FileInfo]) -> str:
+        """One of the new files that cannot be read although all old ones can, "" for none."""
+        lost = find_unreadable(self.run, map(ManifestFile.of, incoming), incoming)
+        return lost[0].name if lost and not find_unreadable(self.run, self.unit.manifest, departed) else ""
 
     def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         self._require_whole(len(entries))

@@ -30,8 +30,8 @@ class Picture:
     """Where the files of a unit are.
 
     `left`: the old files have left live; `departed` are the files found where they went, `departed_id` is that directory's, 0 if it is not
-    known. `incoming`: the new files are not live yet; `lost` is one of them that has lost blocks, "" for none. `live` is what live holds,
-    None if it is absent.
+    known. `incoming`: the new files are not live yet; `lost` is one of them that cannot be read, as blocks are lost, if all old ones
+    can, else "". `live` is what live holds, None if it is absent.
     """
 
     left: bool
@@ -40,13 +40,6 @@ class Picture:
     live: Optional[Tuple[FileInfo, ...]]
     departed_id: int = 0
     lost: str = ""
-
-    @property
-    def why_lossy(self) -> Optional[Reason]:
-        """Why the new files are not to come in: the old ones can be read, and they cannot."""
-        if not self.lost or any(entry.is_lost for entry in self.departed):
-            return None
-        return Reason(Code.LOST_BLOCKS, f"no DataNode has some blocks of {self.lost}, which was to come to live")
 
 
 @dataclass(frozen=True)
@@ -356,7 +349,8 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun
         return _put_back(exchange, cause)
     if move is Move.DECIDE:
         why = find_other_directory(exchange.unit, picture.departed_id) or manifests.judge(exchange.unit.manifest, picture.departed).why
-        why = why or picture.why_lossy
+        if not why and picture.lost:
+            why = Reason(Code.LOST_BLOCKS, f"no DataNode has some blocks of {picture.lost}, which was to come to live")
         if why:
             return _put_back(exchange, why)
         began = exchange.run.cluster.clock.monotonic_ms()

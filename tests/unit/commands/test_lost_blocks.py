@@ -89,6 +89,14 @@ def a_joined_desk(first=""):
     return desk, found.inside
 
 
+def a_grown_joined_desk():
+    """One whose dt=1 is due for a swap of its directory, with the joined file in it."""
+    desk, inside = a_joined_desk()
+    desk.settings = replace(desk.settings, exchange="directory")
+    desk.append("dt=1", *(f"late{nth}" for nth in range(9)))
+    return desk, inside
+
+
 def lose(desk, inside, begin, end):
     desk.world.files.namespace.find(desk.world.files.qualify(f"{desk.live('dt=1')}/{inside.file}")).lost = (begin, end)
 
@@ -320,9 +328,7 @@ def test_a_backup_on_the_way_to_an_older_one_may_have_lost_blocks(desk, world):
 
 
 def test_a_joined_file_in_a_backup_comes_back_where_only_old_files_inside_it_have_lost_blocks():
-    desk, inside = a_joined_desk()
-    desk.settings = replace(desk.settings, exchange="directory")
-    desk.append("dt=1", *(f"late{nth}" for nth in range(9)))
+    desk, inside = a_grown_joined_desk()
     desk.compact()
     (effect,) = [one for one in desk.log().standing if one.partition == "dt=1" and one.inside is None]
     node = desk.world.files.namespace.find(names.join(desk.control.top, effect.place, inside.file))
@@ -347,3 +353,38 @@ def test_a_recovery_in_the_gap_puts_old_files_back_that_can_be_read_if_the_new_o
     done = "swapped" if command == "compact" else "rolled-back"
     assert (logged["dt=1"].outcome.code, logged["dt=1"].reason_code) == ((done, "") if both else ("put-back", Code.LOST_BLOCKS.code))
     assert (world.files.contents(desk.live("dt=1")) == before) is not both
+
+
+@pytest.mark.parametrize("part", ["copy", "old file"])
+def test_a_proved_copy_stays_only_for_what_readers_of_a_joined_file_need(part):
+    desk, inside = a_grown_joined_desk()
+    desk.kill_before([desk.live("dt=1"), "/retired/"], desk.compact)
+    stays, begin = part == "copy", 0 if part == "copy" else inside.begin
+    lose(desk, inside, begin, begin + 10)
+    result = desk.recover()
+    assert result.code is (Exit.INVESTIGATE if stays else Exit.DONE)
+    assert result.tables[0].recovered == ((desk.runs[-2], {Outcome.MISPLACED if stays else Outcome.NOT_SWAPPED: 1}),)
+
+
+@pytest.mark.parametrize("part", ["copy", "old file"])
+def test_a_recovery_in_the_gap_takes_new_files_with_lost_blocks_only_for_a_joined_file_that_cannot_be_read(part):
+    desk, inside = a_grown_joined_desk()
+    desk.kill_before(["rename_exact", f"/ready/u00001 {desk.live('dt=1')}"], desk.compact)
+    killed, begin = desk.control.run(desk.runs[-1]), 0 if part == "copy" else inside.begin
+    desk.world.files.namespace.find(f"{killed.unit('retired', 1)}/{inside.file}").lost = (begin, begin + 10)
+    lose_all_in(desk, killed.unit("ready", 1))
+    desk.recover()
+    (logged,) = desk.log().find(desk.runs[-2]).units
+    assert logged.outcome is (Outcome.SWAPPED if part == "copy" else Outcome.PUT_BACK)
+
+
+@pytest.mark.parametrize("part", ["copy", "old file"])
+def test_a_recovery_in_the_gap_brings_a_joined_file_back_that_can_be_read(part):
+    desk, inside = a_grown_joined_desk()
+    desk.compact()
+    desk.kill_before(["rename_exact", f"/restoring/u00001 {desk.live('dt=1')}"], lambda: desk.rollback(desk.runs[1], where="dt = '1'"))
+    killed, begin = desk.control.run(desk.runs[-1]), 0 if part == "copy" else inside.begin
+    desk.world.files.namespace.find(f"{killed.unit('restoring', 1)}/{inside.file}").lost = (begin, begin + 10)
+    desk.recover()
+    (logged,) = desk.log().find(desk.runs[-2]).units
+    assert logged.outcome is (Outcome.PUT_BACK if part == "copy" else Outcome.ROLLED_BACK)
