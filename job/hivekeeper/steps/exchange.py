@@ -181,7 +181,7 @@ def carry_out(exchange: Exchange) -> UnitResult:
                 checked = exchange.means.check()
                 why = checked.why or exchange.object_to(checked.incoming)
             if why:
-                return _end_refused(exchange, why)
+                return end_unbegun(exchange, exchange.words.refused, why)
             began, begun = clock.monotonic_ms(), True
             _start_gap(exchange, began)
             done = exchange.means.exchange(checked)
@@ -339,7 +339,7 @@ def _holds(exchange: Exchange, picture: Picture) -> bool:
 
 def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun: bool) -> UnitResult:
     if move is Move.CANCEL:
-        return _end_cancelled(exchange, exchange.words.cancelled, cause) if begun else _end_refused(exchange, cause)
+        return _end_cancelled(exchange, exchange.words.cancelled, cause) if begun else end_unbegun(exchange, exchange.words.refused, cause)
     if exchange.expected is None:
         raise needs_investigation(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
@@ -398,9 +398,9 @@ def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, 
     return UnitResult(exchange.unit, outcome, exchange.certificate, gap_ms, carried.moved, why, has_backup=is_told)
 
 
-def _end_refused(exchange: Exchange, why: Reason) -> UnitResult:
+def end_unbegun(exchange: Exchange, outcome: Outcome, why: Reason) -> UnitResult:
     """End an exchange for which live was never away."""
-    outcome, why = _cancel(exchange, exchange.words.refused, why)
+    outcome, why = _cancel(exchange, outcome, why)
     return UnitResult(exchange.unit, outcome, why=why)
 
 

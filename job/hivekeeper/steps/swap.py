@@ -23,7 +23,6 @@ from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
 from hivekeeper.steps.lost_blocks import find_unreadable
 from hivekeeper.steps.run_directory import Run, require_own_directory
-from hivekeeper.steps.unit_loop import leave_unit
 
 COPY_TO_DO = "see docs/runbook.md, blocks are lost"
 WORDS = Words(Outcome.SWAPPED, Outcome.GIVEN_UP, Outcome.NOT_SWAPPED, after="swap")
@@ -114,8 +113,7 @@ def _incoming(unit: PlannedUnit, certificate: Certificate) -> Mapping[str, int]:
 
 def leave(run: Run, certificates: Mapping[int, Certificate], unit: PlannedUnit, why: Reason) -> UnitResult:
     """Leave a unit because the run has to end before its swap; its proved copy is given up."""
-    kept = describe_swap(run, unit, certificates.get(unit.number)).cancel()
-    return UnitResult(unit, Outcome.MISPLACED, why=kept) if kept else leave_unit(unit, why)
+    return exchange.end_unbegun(describe_swap(run, unit, certificates.get(unit.number)), Outcome.LEFT, why)
 
 
 def drop_ready(run: Run, unit: PlannedUnit) -> Optional[Reason]:

@@ -10,9 +10,11 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.config.settings import RunSettings
 from hivekeeper.ports import ALL
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.stop_conditions import LOOK_EVERY_MS, Watch
 from support import joined_desk
 from support.builders import a_table
 from support.desk import Desk, desk_by, outcomes
@@ -262,6 +264,25 @@ def test_a_run_that_ends_before_a_swap_keeps_its_copy_where_blocks_of_live_are_l
     result = desk.compact()
     assert (result.code, outcomes(result)) == (Exit.INVESTIGATE, {"dt=1": "misplaced", "dt=2": "swapped", "dt=3": "swapped"})
     assert rows_in(desk, desk.runs[0], "kept", 1) == rows
+
+
+def test_a_run_that_is_stopped_keeps_the_copy_of_a_unit_that_waits_and_says_why(desk, world):
+    rows = set(world.rows_below(desk.live("dt=2")))
+    world.cluster = replace(world.cluster, stopping=Watch(world.cluster, RunSettings(stop_file="hdfs://nn/ops/stop")))
+
+    def stop(what):
+        if "/retired/u00001" in what:
+            world.files.before_step = None
+            lose_blocks(desk, "dt=2")
+            world.files.writer.add("hdfs://nn/ops/stop", "")
+            world.clock.elapsed_ms += LOOK_EVERY_MS
+
+    world.files.before_step = stop
+    result = desk.compact()
+    assert (result.code, outcomes(result)) == (Exit.INVESTIGATE, {"dt=1": "swapped", "dt=2": "misplaced", "dt=3": "left"})
+    left, why = (next(unit.why for unit in result.tables[0].units if unit.name == name) for name in ("dt=3", "dt=2"))
+    assert why.what.startswith(left.what)
+    assert rows_in(desk, desk.runs[0], "kept", 2) == rows
 
 
 @pytest.mark.parametrize("a_desk", [lambda: desk_by(["dt"]), joined_desk.a_desk], ids=["directory", "join"])
