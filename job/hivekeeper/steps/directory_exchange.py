@@ -30,6 +30,7 @@ from hivekeeper.steps.checks import (
 )
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.leftovers import without_empty_staging
+from hivekeeper.steps.lost_blocks import find_unreadable
 from hivekeeper.steps.places import is_alone
 from hivekeeper.steps.run_directory import Run, fenced, is_gone, was_away
 from hivekeeper.steps.unfinished import needs_investigation, too_many
@@ -122,7 +123,13 @@ class DirectoryExchange:
         entries = seen[live].entries if seen[live].exists else None
         departed = without_empty_staging(self.run.files, seen[self.left].entries)
         there, waits = seen[self.left], seen[self.incoming]
-        return Picture(there.exists, departed, waits.exists, entries, there.file_id, waits.entries)
+        lost = self._find_worse(waits.entries, departed) if there.exists else ""
+        return Picture(there.exists, departed, waits.exists, entries, there.file_id, waits.entries, lost)
+
+    def _find_worse(self, incoming: Sequence[FileInfo], departed: Sequence[FileInfo]) -> str:
+        """One of the new files that cannot be read although all old ones can, "" for none."""
+        lost = find_unreadable(self.run, map(ManifestFile.of, incoming), incoming)
+        return lost[0].name if lost and not find_unreadable(self.run, self.unit.manifest, departed) else ""
 
     def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         self._require_whole(len(entries))
