@@ -106,6 +106,19 @@ def test_a_long_file_of_many_streams_is_not_opened_for_each_of_them(copier, tmp_
     assert spent[10] < 2 * spent[64 << 20] + 1, spent
 
 
+def test_streams_of_numbers_of_a_long_file_are_read_twice(gateway, copier, tmp_path):
+    """By our own code and by the library: on HDFS to go back takes a new connection."""
+    (tmp_path / "u").mkdir()
+    rng = random.Random(1)
+    times = {f"c{number}": pa.array([rng.getrandbits(50) for _ in range(5000)], pa.timestamp("us")) for number in range(10)}
+    po.write_table(pa.table(times), str(tmp_path / "u" / "a"))
+    copier._jobs.setWindow(10)
+    before = bytes_read(gateway)
+    (answer,) = copier.digest([listed(tmp_path / "u")], format="orc")
+    assert (answer.failed, answer.digest.rows) == ("", 5000)
+    assert bytes_read(gateway) - before < 2.5 * (tmp_path / "u" / "a").stat().st_size
+
+
 def bytes_read(gateway):
     """Of local files, by Hadoop."""
     known = gateway.jvm.org.apache.hadoop.fs.FileSystem.getAllStatistics()
