@@ -110,6 +110,7 @@ class BoundedCodecs implements CompressionCodecFactory {
   private byte[] unpacked(CompressionCodecName name, ByteBuffer compressed, int size) throws IOException {
     // Snappy's decoder writes as much, whatever there is room for.
     if (name == CompressionCodecName.SNAPPY) requireLength(size, lengthOf(compressed));
+    if (name == CompressionCodecName.ZSTD) openZstd();
     byte[] page = new byte[size];
     int found;
     try {
@@ -121,6 +122,15 @@ class BoundedCodecs implements CompressionCodecFactory {
     return page;
   }
 
+  private void openZstd() {
+    try {
+      if (zstd == null) zstd = ZstdContexts.open();
+    } catch (IOException failed) {
+      // Of an IOException the library tells no more than that a page could not be decompressed.
+      throw new IllegalStateException(failed.getMessage(), failed);
+    }
+  }
+
   private static int lengthOf(ByteBuffer compressed) throws IOException {
     return BytesUtils.readUnsignedVarInt(ByteBufferInputStream.wrap(new ByteBuffer[] {compressed}));
   }
@@ -130,7 +140,6 @@ class BoundedCodecs implements CompressionCodecFactory {
     int at = compressed.arrayOffset() + compressed.position();
     if (name == CompressionCodecName.SNAPPY) return Snappy.uncompress(stored, at, compressed.remaining(), page, 0);
     if (name != CompressionCodecName.ZSTD) return Lz4Blocks.unpack(compressed, ByteBuffer.wrap(page));
-    if (zstd == null) zstd = ZstdContexts.open();
     return zstd.decompressByteArray(page, 0, page.length, stored, at, compressed.remaining());
   }
 
