@@ -87,7 +87,11 @@ class BoundedCodecs implements CompressionCodecFactory {
     if (!isLz4 && name != CompressionCodecName.SNAPPY) return codecs.getCompressor(name);
     return new CodecFactory.BytesCompressor() {
       public BytesInput compress(BytesInput bytes) throws IOException {
-        return BytesInput.from(isLz4 ? Lz4Blocks.pack(bytes.toByteArray()) : Snappy.compress(bytes.toByteArray()));
+        byte[] page = bytes.toByteArray();
+        // Not cut to what it takes: there need not be room for one more copy of a large page.
+        byte[] packed = new byte[isLz4 ? Lz4Blocks.mostPacked(page.length) : Snappy.maxCompressedLength(page.length)];
+        int length = isLz4 ? Lz4Blocks.pack(page, packed) : Snappy.compress(page, 0, page.length, packed, 0);
+        return BytesInput.from(packed, 0, length);
       }
 
       public CompressionCodecName getCodecName() {
