@@ -25,7 +25,7 @@ class Mutation:
 
 
 LOOK = "why = look_at_leaving(self.run, self.unit, checked, left)"
-LOOK_OF_RECOVERY = "or manifests.judge(exchange.unit.manifest, picture.departed).why"
+LOOK_OF_RECOVERY = "or manifests.judge(unit.manifest, picture.departed).why"
 OBJECTION = "why = checked.why or exchange.object_to(checked.incoming)"
 MACHINE, DIRECTORIES, JOINS = "steps/exchange.py", "steps/directory_exchange.py", "steps/concat_exchange.py"
 

@@ -106,6 +106,19 @@ def test_a_long_file_of_many_streams_is_not_opened_for_each_of_them(copier, tmp_
     assert spent[10] < 2 * spent[64 << 20] + 1, spent
 
 
+def test_streams_of_numbers_of_a_long_file_are_read_twice(gateway, copier, tmp_path):
+    """By our own code and by the library: on HDFS to go back takes a new connection."""
+    (tmp_path / "u").mkdir()
+    rng = random.Random(1)
+    times = {f"c{number}": pa.array([rng.getrandbits(50) for _ in range(5000)], pa.timestamp("us")) for number in range(10)}
+    po.write_table(pa.table(times), str(tmp_path / "u" / "a"))
+    copier._jobs.setWindow(10)
+    before = bytes_read(gateway)
+    (answer,) = copier.digest([listed(tmp_path / "u")], format="orc")
+    assert (answer.failed, answer.digest.rows) == ("", 5000)
+    assert bytes_read(gateway) - before < 2.5 * (tmp_path / "u" / "a").stat().st_size
+
+
 def bytes_read(gateway):
     """Of local files, by Hadoop."""
     known = gateway.jvm.org.apache.hadoop.fs.FileSystem.getAllStatistics()
@@ -860,9 +873,9 @@ def frame_of_zeros(size: int) -> bytes:
 
 
 def direct_mib(gateway) -> int:
-    factory = gateway.jvm.java.lang.management.ManagementFactory
-    kind = gateway.jvm.java.lang.Class.forName("java.lang.management.BufferPoolMXBean")
-    return sum(int(pool.getMemoryUsed()) for pool in factory.getPlatformMXBeans(kind) if pool.getName() == "direct") >> 20
+    """As Spark measures it: the Py4J of Spark 3.3 cannot ask the JVM's own beans, whose classes are not public."""
+    measured = getattr(getattr(gateway.jvm.org.apache.spark.metrics, "DirectPoolMemory$"), "MODULE$")
+    return int(measured.getMetricValue(None)) >> 20
 
 
 def most_mib(gateway) -> int:
@@ -894,16 +907,17 @@ def test_pages_take_no_memory_outside_the_heap(gateway, copier, tmp_path):
     assert found["zstd"][1] < found["gzip"][1] + 120
 
 
-def test_pages_of_a_copy_take_no_memory_outside_the_heap(gateway, copier, tmp_path):
+@pytest.mark.parametrize("codec", ["snappy", "lz4_raw"])
+def test_pages_of_a_copy_take_no_memory_outside_the_heap(gateway, copier, tmp_path, codec):
+    if codec.upper() not in map(str, gateway.jvm.org.apache.parquet.hadoop.metadata.CompressionCodecName.values()):
+        pytest.skip("parquet-mr 1.12 (Spark 3.3) does not know this codec")
     source = write_pages(tmp_path / "u", {"a": pa.array([bytes(60 << 20)], pa.large_binary())})
     before = direct_mib(gateway)
-    tasks = [CopyTask(f"file:{tmp_path}/out/{codec}/a", listed(source), codec) for codec in ("snappy", "lz4_raw")]
-    answers = copier.copy(f"file:{tmp_path}/attempts", tasks)
+    (answer,) = copier.copy(f"file:{tmp_path}/attempts", [CopyTask(f"file:{tmp_path}/out/a", listed(source), codec)])
     assert direct_mib(gateway) - before < 50
-    for task, answer in zip(tasks, answers):
-        assert (answer.failed, answer.digest.rows) == ("", 1)
-        assert pq.read_table(f"{tmp_path}/out/{task.codec}/a").column("a")[0].as_py() == bytes(60 << 20)
-        assert copier.digest([listed(tmp_path / "out" / task.codec)]) == [answer]
+    assert (answer.failed, answer.digest.rows) == ("", 1)
+    assert pq.read_table(f"{tmp_path}/out/a").column("a")[0].as_py() == bytes(60 << 20)
+    assert copier.digest([listed(tmp_path / "out")]) == [answer]
 
 
 @pytest.mark.parametrize("codec", ["snappy", "zstd", "gzip"])

@@ -11,6 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, Mapping
 
+import pyarrow as pa
+import pyarrow.orc as po
+import pyarrow.parquet as pq
 import pytest
 
 from hivekeeper.cluster.gateway import Gateway
@@ -209,6 +212,31 @@ def test_an_embedded_metastore_in_use_by_another_process_is_unusable(gateway: Ga
     kind, what, following = run_python(LOCKED, url, FEW_ROWS, home=tmp_path, environment={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
     assert (kind, "in use by another process" in what) == ("Unusable", True)
     assert "hive.metastore.uris" in following
+
+
+UNLOADABLE = """
+import json, sys
+from hivekeeper.cluster.driver import Driver
+from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.physical_copy import PhysicalCopy
+from hivekeeper.model import FileInfo
+options = "-DZstdNativePath=/no/such/place " + sys.argv[2]
+gateway = Gateway(Driver({"spark.master": "local[1]", "spark.driver.extraJavaOptions": options}, "ERROR"))
+formats = {"parquet": sys.argv[3], "orc": sys.argv[4]}
+files = {format: (FileInfo(f"file:{sys.argv[1]}/{format}", int(length), 0, False, 0),) for format, length in formats.items()}
+print(json.dumps([PhysicalCopy(gateway).digest([files[format]], format=format)[0].failed for format in formats]))
+"""
+
+
+def test_a_library_of_zstandard_that_cannot_be_loaded_is_told_so(tmp_path: Path):
+    """As where the temporary directory is mounted noexec: nothing is wrong with the file."""
+    rows = pa.table({"text": ["ab" * 500]})
+    pq.write_table(rows, tmp_path / "parquet", compression="zstd")
+    po.write_table(rows, str(tmp_path / "orc"), compression="zstd")
+    lengths = [str((tmp_path / format).stat().st_size) for format in ("parquet", "orc")]
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+    failed = run_python(UNLOADABLE, str(tmp_path), FEW_ROWS, *lengths, home=tmp_path, environment=environment)
+    assert ["whose library cannot be loaded from" in each for each in failed] == [True, True]
 
 
 ENDING = """

@@ -327,7 +327,7 @@ def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutc
     if retention.list_backups(left.history):
         return replace(outcome, orphans=(_kept(orphan, state, verdicts),)), None
     strangers = removal.find_strangers(records.cluster.files, records.control)
-    doubt = Doubt(f"it holds {strangers[0]}, which no finished run leaves", is_sign=False) if strangers else _doubt(left)
+    doubt = Doubt(removal.explain_stranger(strangers[0]), is_sign=False) if strangers else _doubt(left)
     if doubt:
         return replace(outcome, orphans=(replace(_stays(orphan, doubt.why), state=state),)), None
     about = rules.ids_of(left.history)

@@ -169,7 +169,8 @@ def _require_dropped(cluster: Cluster, table: Table, control: ControlPaths) -> N
 
 def _refuse_strangers(table: Table, strangers: List[str]) -> None:
     if strangers:
-        raise _needed(table, f"{strangers[0]} is not a file that Hivekeeper leaves", "find out who made it, move it away, then run again")
+        then = "find out what is in it (docs/runbook.md, stop and investigate), move it away, then run again"
+        raise _needed(table, removal.explain_stranger(strangers[0]), then)
 
 
 def _needed(table: Table, what: str, then: str) -> Refused:

@@ -30,6 +30,7 @@ from hivekeeper.steps.checks import (
 )
 from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Picture
 from hivekeeper.steps.leftovers import without_empty_staging
+from hivekeeper.steps.lost_blocks import find_unreadable
 from hivekeeper.steps.places import is_alone
 from hivekeeper.steps.run_directory import Run, fenced, is_gone, was_away
 from hivekeeper.steps.unfinished import needs_investigation, too_many
@@ -121,7 +122,14 @@ class DirectoryExchange:
         if left.exists:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
         departed = without_empty_staging(self.run.files, left.entries)
-        return Picture(left.exists, departed, waiting.exists, live.entries if live.exists else None, left.file_id, waiting.entries)
+        lost = self._find_worse(waiting.entries, departed) if left.exists else ""
+        entries = live.entries if live.exists else None
+        return Picture(left.exists, departed, waiting.exists, entries, left.file_id, waiting.entries, lost)
+
+    def _find_worse(self, incoming: Sequence[FileInfo], departed: Sequence[FileInfo]) -> str:
+        """One of the new files that cannot be read although all old ones can, "" for none."""
+        lost = find_unreadable(self.run, map(ManifestFile.of, incoming), incoming)
+        return lost[0].name if lost and not find_unreadable(self.run, self.unit.manifest, departed) else ""
 
     def holds(self, expected: Expected, entries: Sequence[FileInfo]) -> bool:
         self._require_whole(len(entries))

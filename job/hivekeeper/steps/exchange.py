@@ -30,8 +30,8 @@ class Picture:
     """Where the files of a unit are.
 
     `left`: the old files have left live; `departed` are the files found where they went, `departed_id` is that directory's, 0 if it is not
-    known. `incoming`: the new files are not live yet; `waiting` are those that come in with their directory. `live` is what live holds,
-    None if it is absent.
+    known. `incoming`: the new files are not live yet; `waiting` are those that come in with their directory, and `lost` is one of them that
+    cannot be read, as blocks are lost, if all old ones can, else "". `live` is what live holds, None if it is absent.
     """
 
     left: bool
@@ -40,6 +40,7 @@ class Picture:
     live: Optional[Tuple[FileInfo, ...]]
     departed_id: int = 0
     waiting: Tuple[FileInfo, ...] = ()
+    lost: str = ""
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ def carry_out(exchange: Exchange) -> UnitResult:
                 checked = exchange.means.check()
                 why = checked.why or exchange.object_to(checked.incoming)
             if why:
-                return _end_refused(exchange, why)
+                return end_unbegun(exchange, exchange.words.refused, why)
             began, begun = clock.monotonic_ms(), True
             _start_gap(exchange, began)
             done = exchange.means.exchange(checked)
@@ -339,7 +340,7 @@ def _holds(exchange: Exchange, picture: Picture) -> bool:
 
 def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, begun: bool) -> UnitResult:
     if move is Move.CANCEL:
-        return _end_cancelled(exchange, exchange.words.cancelled, cause) if begun else _end_refused(exchange, cause)
+        return _end_cancelled(exchange, exchange.words.cancelled, cause) if begun else end_unbegun(exchange, exchange.words.refused, cause)
     if exchange.expected is None:
         raise needs_investigation(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
@@ -367,10 +368,9 @@ def _why_not_in(unit: PlannedUnit, expected: Expected, picture: Picture) -> Opti
         return why
     if not manifests.holds(expected, picture.waiting):
         return Reason(Code.CHANGED_MEANWHILE, "not all new files are there any more that were to come in")
-    lost = next((entry.name for entry in picture.waiting if entry.is_lost), "")
-    if not lost or any(entry.is_lost for entry in picture.departed):
-        return None
-    return Reason(Code.LOST_BLOCKS, f"no DataNode has some blocks of {lost}, which was to come to live")
+    if picture.lost:
+        return Reason(Code.LOST_BLOCKS, f"no DataNode has some blocks of {picture.lost}, which was to come to live")
+    return None
 
 
 def _put_back(exchange: Exchange, why: Reason) -> UnitResult:
@@ -411,9 +411,9 @@ def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, 
     return UnitResult(exchange.unit, outcome, exchange.certificate, gap_ms, carried.moved, why, has_backup=is_told)
 
 
-def _end_refused(exchange: Exchange, why: Reason) -> UnitResult:
+def end_unbegun(exchange: Exchange, outcome: Outcome, why: Reason) -> UnitResult:
     """End an exchange for which live was never away."""
-    outcome, why = _cancel(exchange, exchange.words.refused, why)
+    outcome, why = _cancel(exchange, outcome, why)
     return UnitResult(exchange.unit, outcome, why=why)
 
 

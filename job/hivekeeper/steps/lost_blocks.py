@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
+from hivekeeper import names
 from hivekeeper.model import FileInfo
-from hivekeeper.plan.inside import has_lost_rows
+from hivekeeper.plan.inside import find_inside, has_lost_rows
 from hivekeeper.reasons import Code, Reason
+from hivekeeper.runlog import store
 from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
@@ -55,6 +57,15 @@ def find_lost(files: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> Lis
     files = list(files)
     names_of, ids = {(file.name, file.length) for file in files}, {file.file_id for file in files if file.file_id}
     return [entry for entry in lost if entry.file_id in ids or (entry.name, entry.length) in names_of]
+
+
+def find_unreadable(run: Run, files: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> List[FileInfo]:
+    """Those of find_lost whose readers need a lost block. The log is asked only if one may have old files inside."""
+    lost = find_lost(files, entries)
+    if not any(names.may_be_joined(file.name) for file in lost):
+        return lost
+    inside = find_inside(store.read_history(run.cluster, run.control))
+    return [file for file in lost if has_lost_rows(file, inside)]
 
 
 def why_lost(files: Iterable[FileInfo]) -> Optional[Reason]:

@@ -55,6 +55,10 @@ def find_strangers(files: Files, control: ControlPaths) -> List[str]:
     return _strangers_among(files.look([control.top, control.log, control.runs]), control)
 
 
+def explain_stranger(path: str) -> str:
+    return f"{path} is no record: a run has kept files in it, perhaps the only copy of rows, or somebody else has made it"
+
+
 def _strangers_among(seen: Mapping[str, Snapshot], control: ControlPaths) -> List[str]:
     files = (control.seal, control.lock, control.mark, control.new_mark)
     known = {control.log: True, control.runs: True, **dict.fromkeys(files, False)}

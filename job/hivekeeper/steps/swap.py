@@ -21,9 +21,8 @@ from hivekeeper.steps import exchange
 from hivekeeper.steps.concat_exchange import ConcatExchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
-from hivekeeper.steps.lost_blocks import find_lost
+from hivekeeper.steps.lost_blocks import find_unreadable
 from hivekeeper.steps.run_directory import Run, require_own_directory
-from hivekeeper.steps.unit_loop import leave_unit
 
 COPY_TO_DO = "see docs/runbook.md, blocks are lost"
 WORDS = Words(Outcome.SWAPPED, Outcome.GIVEN_UP, Outcome.NOT_SWAPPED, after="swap")
@@ -115,26 +114,29 @@ def _incoming(unit: PlannedUnit, certificate: Certificate) -> Mapping[str, int]:
 
 def leave(run: Run, certificates: Mapping[int, Certificate], unit: PlannedUnit, why: Reason) -> UnitResult:
     """Leave a unit because the run has to end before its swap; its proved copy is given up."""
-    kept = describe_swap(run, unit, certificates.get(unit.number)).cancel()
-    return UnitResult(unit, Outcome.MISPLACED, why=kept) if kept else leave_unit(unit, why)
+    return exchange.end_unbegun(describe_swap(run, unit, certificates.get(unit.number)), Outcome.LEFT, why)
 
 
 def drop_ready(run: Run, unit: PlannedUnit) -> Optional[Reason]:
     """Delete the proved copy of a unit whose old files are live. Returns why it stays: if some of them cannot be read, it may have the only
     copy of their rows. Then it goes to `kept`, out of which no command takes it, whatever becomes of live.
     """
-    ready, kept = run.paths.unit("ready", unit.number), run.paths.unit("kept", unit.number)
+    kept = run.paths.unit("kept", unit.number)
     seen = _look_for_copy(run, unit)
-    lost = find_lost(unit.manifest, seen[unit.live].entries) if seen and seen[ready].exists else []
-    if lost:
-        if run.files.stat(run.paths.state("kept")) is None:
-            run.files.make_directory(run.paths.state("kept"))
-        run.files.rename_exact(ready, kept)
-    elif not seen or not seen[kept].exists:
-        _delete_or_return(run, unit)
-        return None
-    what = f"no DataNode had some blocks of {lost[0].name if lost else 'its old files'} in {unit.live}"
-    return Reason(Code.LIVE_LOST_BLOCKS, f"{what}; the proved copy of its old files is kept in {kept}", COPY_TO_DO)
+    if not seen[kept].exists:
+        is_copy_there = seen[run.paths.unit("ready", unit.number)].exists
+        if not (is_copy_there and find_unreadable(run, unit.manifest, seen[unit.live].entries)):
+            _delete_or_return(run, unit)
+            return None
+        _keep(run, unit)
+    what = f"no DataNode had some blocks of its old files in {unit.live}; their proved copy is kept in {kept}"
+    return Reason(Code.LIVE_LOST_BLOCKS, what, COPY_TO_DO)
+
+
+def _keep(run: Run, unit: PlannedUnit) -> None:
+    if run.files.stat(run.paths.state("kept")) is None:
+        run.files.make_directory(run.paths.state("kept"))
+    run.files.rename_exact(run.paths.unit("ready", unit.number), run.paths.unit("kept", unit.number))
 
 
 def _delete_or_return(run: Run, unit: PlannedUnit) -> None:
@@ -146,13 +148,12 @@ def _delete_or_return(run: Run, unit: PlannedUnit) -> None:
 
 
 def _look_for_copy(run: Run, unit: PlannedUnit) -> Mapping[str, Snapshot]:
-    """Live and where its copy may be; nothing if that cannot be seen, or so much was listed that no more is."""
-    if run.has_listed_enough:
-        return {}
+    """Live and where its copy may be; as if nothing was there if that cannot be seen, or so much was listed that no more is."""
+    places = [unit.live, *(run.paths.unit(state, unit.number) for state in ("ready", "kept"))]
     try:
-        return run.look([unit], [unit.live, *(run.paths.unit(state, unit.number) for state in ("ready", "kept"))])
+        return run.look([unit], places) if not run.has_listed_enough else dict.fromkeys(places, Snapshot(False))
     except NoPermission:
-        return {}
+        return dict.fromkeys(places, Snapshot(False))
 
 
 def return_to_stage(run: Run, unit: PlannedUnit) -> None:

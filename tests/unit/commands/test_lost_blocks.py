@@ -10,9 +10,11 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.config.settings import RunSettings
 from hivekeeper.ports import ALL
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.stop_conditions import LOOK_EVERY_MS, Watch
 from support import joined_desk
 from support.builders import a_table
 from support.desk import Desk, desk_by, outcomes
@@ -87,6 +89,14 @@ def a_joined_desk(first=""):
     desk.compact()
     (found,) = [effect for effect in desk.log().standing if effect.partition == "dt=1" and effect.inside]
     return desk, found.inside
+
+
+def a_grown_joined_desk():
+    """One whose dt=1 is due for a swap of its directory, with the joined file in it."""
+    desk, inside = a_joined_desk()
+    desk.settings = replace(desk.settings, exchange="directory")
+    desk.append("dt=1", *(f"late{nth}" for nth in range(9)))
+    return desk, inside
 
 
 def lose(desk, inside, begin, end):
@@ -204,6 +214,15 @@ def test_the_directories_of_the_run_go_once_somebody_has_removed_the_copy(desk):
     assert desk.run_directories() == []
 
 
+def test_forget_leaves_the_copy_and_says_that_a_run_may_have_kept_it(desk):
+    rows = killed_before_its_swaps(desk)
+    lose_blocks(desk, "dt=1")
+    desk.recover()
+    result = desk.forget()
+    assert (result.code, "a run has kept files in it" in result.tables[0].problem.what) == (Exit.REFUSED, True)
+    assert rows_in(desk, taken_over(desk), "kept", 1) == rows
+
+
 def test_a_recovery_that_is_killed_anywhere_leaves_the_copy_too(desk):
     for step in count():
         desk = desk_by(["dt"])
@@ -245,6 +264,25 @@ def test_a_run_that_ends_before_a_swap_keeps_its_copy_where_blocks_of_live_are_l
     result = desk.compact()
     assert (result.code, outcomes(result)) == (Exit.INVESTIGATE, {"dt=1": "misplaced", "dt=2": "swapped", "dt=3": "swapped"})
     assert rows_in(desk, desk.runs[0], "kept", 1) == rows
+
+
+def test_a_run_that_is_stopped_keeps_the_copy_of_a_unit_that_waits_and_says_why(desk, world):
+    rows = set(world.rows_below(desk.live("dt=2")))
+    world.cluster = replace(world.cluster, stopping=Watch(world.cluster, RunSettings(stop_file="hdfs://nn/ops/stop")))
+
+    def stop(what):
+        if "/retired/u00001" in what:
+            world.files.before_step = None
+            lose_blocks(desk, "dt=2")
+            world.files.writer.add("hdfs://nn/ops/stop", "")
+            world.clock.elapsed_ms += LOOK_EVERY_MS
+
+    world.files.before_step = stop
+    result = desk.compact()
+    assert (result.code, outcomes(result)) == (Exit.INVESTIGATE, {"dt=1": "swapped", "dt=2": "misplaced", "dt=3": "left"})
+    left, why = (next(unit.why for unit in result.tables[0].units if unit.name == name) for name in ("dt=3", "dt=2"))
+    assert why.what.startswith(left.what)
+    assert rows_in(desk, desk.runs[0], "kept", 2) == rows
 
 
 @pytest.mark.parametrize("a_desk", [lambda: desk_by(["dt"]), joined_desk.a_desk], ids=["directory", "join"])
@@ -311,9 +349,7 @@ def test_a_backup_on_the_way_to_an_older_one_may_have_lost_blocks(desk, world):
 
 
 def test_a_joined_file_in_a_backup_comes_back_where_only_old_files_inside_it_have_lost_blocks():
-    desk, inside = a_joined_desk()
-    desk.settings = replace(desk.settings, exchange="directory")
-    desk.append("dt=1", *(f"late{nth}" for nth in range(9)))
+    desk, inside = a_grown_joined_desk()
     desk.compact()
     (effect,) = [one for one in desk.log().standing if one.partition == "dt=1" and one.inside is None]
     node = desk.world.files.namespace.find(names.join(desk.control.top, effect.place, inside.file))
@@ -338,3 +374,38 @@ def test_a_recovery_in_the_gap_puts_old_files_back_that_can_be_read_if_the_new_o
     done = "swapped" if command == "compact" else "rolled-back"
     assert (logged["dt=1"].outcome.code, logged["dt=1"].reason_code) == ((done, "") if both else ("put-back", Code.LOST_BLOCKS.code))
     assert (world.files.contents(desk.live("dt=1")) == before) is not both
+
+
+@pytest.mark.parametrize("part", ["copy", "old file"])
+def test_a_proved_copy_stays_only_for_what_readers_of_a_joined_file_need(part):
+    desk, inside = a_grown_joined_desk()
+    desk.kill_before([desk.live("dt=1"), "/retired/"], desk.compact)
+    stays, begin = part == "copy", 0 if part == "copy" else inside.begin
+    lose(desk, inside, begin, begin + 10)
+    result = desk.recover()
+    assert result.code is (Exit.INVESTIGATE if stays else Exit.DONE)
+    assert result.tables[0].recovered == ((desk.runs[-2], {Outcome.MISPLACED if stays else Outcome.NOT_SWAPPED: 1}),)
+
+
+@pytest.mark.parametrize("part", ["copy", "old file"])
+def test_a_recovery_in_the_gap_takes_new_files_with_lost_blocks_only_for_a_joined_file_that_cannot_be_read(part):
+    desk, inside = a_grown_joined_desk()
+    desk.kill_before(["rename_exact", f"/ready/u00001 {desk.live('dt=1')}"], desk.compact)
+    killed, begin = desk.control.run(desk.runs[-1]), 0 if part == "copy" else inside.begin
+    desk.world.files.namespace.find(f"{killed.unit('retired', 1)}/{inside.file}").lost = (begin, begin + 10)
+    lose_all_in(desk, killed.unit("ready", 1))
+    desk.recover()
+    (logged,) = desk.log().find(desk.runs[-2]).units
+    assert logged.outcome is (Outcome.SWAPPED if part == "copy" else Outcome.PUT_BACK)
+
+
+@pytest.mark.parametrize("part", ["copy", "old file"])
+def test_a_recovery_in_the_gap_brings_a_joined_file_back_that_can_be_read(part):
+    desk, inside = a_grown_joined_desk()
+    desk.compact()
+    desk.kill_before(["rename_exact", f"/restoring/u00001 {desk.live('dt=1')}"], lambda: desk.rollback(desk.runs[1], where="dt = '1'"))
+    killed, begin = desk.control.run(desk.runs[-1]), 0 if part == "copy" else inside.begin
+    desk.world.files.namespace.find(f"{killed.unit('restoring', 1)}/{inside.file}").lost = (begin, begin + 10)
+    desk.recover()
+    (logged,) = desk.log().find(desk.runs[-2]).units
+    assert logged.outcome is (Outcome.PUT_BACK if part == "copy" else Outcome.ROLLED_BACK)

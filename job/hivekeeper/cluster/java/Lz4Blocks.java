@@ -8,8 +8,14 @@ import net.jpountz.lz4.LZ4Factory;
 public class Lz4Blocks {
   private Lz4Blocks() {}
 
-  public static byte[] pack(byte[] bytes) {
-    return LZ4Factory.fastestInstance().fastCompressor().compress(bytes);
+  /** How many bytes so many may take. */
+  public static int mostPacked(int length) {
+    return LZ4Factory.fastestInstance().fastCompressor().maxCompressedLength(length);
+  }
+
+  /** Returns how many bytes they take. */
+  public static int pack(byte[] bytes, byte[] out) {
+    return LZ4Factory.fastestInstance().fastCompressor().compress(bytes, out);
   }
 
   /** Returns how many bytes a block has become, which are written from the position of `out` on. Both have arrays. */

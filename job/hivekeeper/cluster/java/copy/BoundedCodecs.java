@@ -87,7 +87,11 @@ class BoundedCodecs implements CompressionCodecFactory {
     if (!isLz4 && name != CompressionCodecName.SNAPPY) return codecs.getCompressor(name);
     return new CodecFactory.BytesCompressor() {
       public BytesInput compress(BytesInput bytes) throws IOException {
-        return BytesInput.from(isLz4 ? Lz4Blocks.pack(bytes.toByteArray()) : Snappy.compress(bytes.toByteArray()));
+        byte[] page = bytes.toByteArray();
+        // Not cut to what it takes: there need not be room for one more copy of a large page.
+        byte[] packed = new byte[isLz4 ? Lz4Blocks.mostPacked(page.length) : Snappy.maxCompressedLength(page.length)];
+        int length = isLz4 ? Lz4Blocks.pack(page, packed) : Snappy.compress(page, 0, page.length, packed, 0);
+        return BytesInput.from(packed, 0, length);
       }
 
       public CompressionCodecName getCodecName() {
@@ -110,6 +114,7 @@ class BoundedCodecs implements CompressionCodecFactory {
   private byte[] unpacked(CompressionCodecName name, ByteBuffer compressed, int size) throws IOException {
     // Snappy's decoder writes as much, whatever there is room for.
     if (name == CompressionCodecName.SNAPPY) requireLength(size, lengthOf(compressed));
+    if (name == CompressionCodecName.ZSTD) openZstd();
     byte[] page = new byte[size];
     int found;
     try {
@@ -121,6 +126,15 @@ class BoundedCodecs implements CompressionCodecFactory {
     return page;
   }
 
+  private void openZstd() {
+    try {
+      if (zstd == null) zstd = ZstdContexts.open();
+    } catch (IOException failed) {
+      // Of an IOException the library tells no more than that a page could not be decompressed.
+      throw new IllegalStateException(failed.getMessage(), failed);
+    }
+  }
+
   private static int lengthOf(ByteBuffer compressed) throws IOException {
     return BytesUtils.readUnsignedVarInt(ByteBufferInputStream.wrap(new ByteBuffer[] {compressed}));
   }
@@ -130,7 +144,6 @@ class BoundedCodecs implements CompressionCodecFactory {
     int at = compressed.arrayOffset() + compressed.position();
     if (name == CompressionCodecName.SNAPPY) return Snappy.uncompress(stored, at, compressed.remaining(), page, 0);
     if (name != CompressionCodecName.ZSTD) return Lz4Blocks.unpack(compressed, ByteBuffer.wrap(page));
-    if (zstd == null) zstd = ZstdContexts.open();
     return zstd.decompressByteArray(page, 0, page.length, stored, at, compressed.remaining());
   }
 

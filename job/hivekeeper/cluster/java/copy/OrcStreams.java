@@ -42,6 +42,9 @@ class OrcStreams {
   private final OrcBlocks blocks;
   /** Of all streams of the file, of which stripes may have millions. */
   private FSDataInputStream in;
+  /** The last one that was opened, as it is stored: one with runs is opened twice. */
+  private byte[] stored;
+  private long storedAt;
 
   OrcStreams(FileSystem fs, String path, Reader reader, List<OrcProto.Type> types, WorkLimit work) {
     this.fs = fs;
@@ -203,14 +206,22 @@ class OrcStreams {
 
   private InStream open(OrcProto.Stream stream, long at) throws IOException {
     if (stream.getLength() > Integer.MAX_VALUE) throw new IOException("a stream of " + stream.getLength() + " bytes is longer than an array");
-    byte[] stored = new byte[(int) stream.getLength()];
-    if (in == null) in = fs.open(new Path(path));
-    if (stored.length > 0) {
-      in.seek(at);
-      in.readFully(stored);
-    }
+    if (stored == null || storedAt != at || stored.length != stream.getLength()) read((int) stream.getLength(), at);
     InStream.StreamOptions how = OrcStripes.options(blocks, reader.getCompressionSize());
     return InStream.create(path, new BufferChunk(ByteBuffer.wrap(stored), 0L), 0L, stored.length, how);
+  }
+
+  private void read(int length, long at) throws IOException {
+    // There need not be room for both.
+    stored = null;
+    byte[] found = new byte[length];
+    if (in == null) in = fs.open(new Path(path));
+    if (length > 0) {
+      in.seek(at);
+      in.readFully(found);
+    }
+    stored = found;
+    storedAt = at;
   }
 
   private static IntegerReader numbers(InStream in, OrcProto.ColumnEncoding encoding, boolean signed) throws IOException {
