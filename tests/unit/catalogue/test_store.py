@@ -37,7 +37,7 @@ def store(world):
 
 
 class WrongClock:
-    """Of a machine that is ahead of the NameNode."""
+    """Of a machine that is ahead of the NameNode, or behind."""
 
     def __init__(self, world, ahead_ms):
         self._world, self._ahead_ms = world, ahead_ms

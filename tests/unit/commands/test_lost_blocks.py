@@ -223,7 +223,7 @@ def test_forget_leaves_the_copy_and_says_that_a_run_may_have_kept_it(desk):
     assert rows_in(desk, taken_over(desk), "kept", 1) == rows
 
 
-def test_a_recovery_that_is_killed_anywhere_leaves_the_copy_too(desk):
+def test_a_recovery_that_is_killed_anywhere_leaves_the_copy_too():
     for step in count():
         desk = desk_by(["dt"])
         rows = killed_before_its_swaps(desk)

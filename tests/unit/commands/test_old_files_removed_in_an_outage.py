@@ -1,5 +1,5 @@
 """A killed run has a unit away, and somebody removes the old files, or all that a run calls retired, for the room that they take: what was
-to come in is all that is left of the unit then. Or what was to come in: then that are the old files.
+to come in is all that is left of the unit then. Or they remove what was to come in: then the old files are.
 """
 
 from __future__ import annotations

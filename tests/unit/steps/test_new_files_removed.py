@@ -49,10 +49,6 @@ def empty(desk, live):
         desk.world.files.writer.delete(f"{live}/{name}")
 
 
-def remove_some(desk, live):
-    desk.world.files.writer.delete(f"{live}/{sorted(desk.world.files.namespace.directory(live).children)[-1]}")
-
-
 def assert_told_and_back(desk, live, rows, result):
     unit = desk.log().runs[-1].units[0]
     assert (unit.outcome.code, unit.reason_code) == ("misplaced", "removed-after")
