@@ -712,7 +712,12 @@ class Code(Coded):
     RENAME_KEEPS_FAILING = Topic.COMMAND, Exit.INVESTIGATE, "the file system refuses a rename again and again", _INVESTIGATE
     RE_CREATED_AGAIN = Topic.COMMAND, Exit.INVESTIGATE, "a job re-creates the unit's directory over and over", _INVESTIGATE
     NO_CERTIFICATE = Topic.COMMAND, Exit.INVESTIGATE, "the unit left live, and the proof of its new files is gone", _INVESTIGATE
-    OLD_FILES_REMOVED = Topic.COMMAND, Exit.INVESTIGATE, "the unit left live, and its old files are where nobody finds them", _INVESTIGATE
+    OLD_FILES_REMOVED = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "a unit may have left live, and its old files are gone: what was to replace them may be the only copy",
+        _INVESTIGATE,
+    )
     NO_FREE_NAME = Topic.COMMAND, Exit.INVESTIGATE, "every name that a file or a log entry could get is taken", _INVESTIGATE
     BACKUP_HALF_DELETED = Topic.COMMAND, Exit.INVESTIGATE, "a part of a backup was deleted and the rest could not be", _INVESTIGATE
     TOO_LARGE_TO_RETURN = (

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 # Commands that stop in good order when told to. The others only read, are short, or finish interrupted work.
 HEEDFUL = frozenset(["compact-swap", "compact", "rollback", "cleanup"])
-# The same by a signal alone: they settle interrupted runs, too, and no later command tells of which one readers may miss rows.
+# The same by a signal alone: all of them settle interrupted runs, and what readers may miss of one is told only once.
 PATIENT = HEEDFUL | {"backup", "forget", "pin", "recover", "unpin"}
 
 LOOK_EVERY_MS = 1000

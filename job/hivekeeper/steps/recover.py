@@ -277,7 +277,7 @@ def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
     to come to it waits still; Stopped may be raised before any other.
 
     The others as the run took them: where old files leave for may have changed last because one was put back
-    (`DirectoryExchange.picture`), which says nothing of later ones once that is settled.
+    (`DirectoryExchange._require_not_removed`), which says nothing of later ones once that is settled.
 
     Raises Fenced before the next unit if the lock is lost, even if nobody took the directory.
     """

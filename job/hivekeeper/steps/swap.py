@@ -113,7 +113,7 @@ def _incoming(unit: PlannedUnit, certificate: Certificate) -> Mapping[str, int]:
 
 
 def leave(run: Run, certificates: Mapping[int, Certificate], unit: PlannedUnit, why: Reason) -> UnitResult:
-    """Leave a unit because the run has to end before its swap; its proved copy is given up."""
+    """Leave a unit because the run has to end before its swap; its proved copy is given up, unless it has to be kept."""
     return exchange.end_unbegun(describe_swap(run, unit, certificates.get(unit.number)), Outcome.LEFT, why)
 
 
