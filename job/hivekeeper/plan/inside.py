@@ -6,7 +6,7 @@ Pure: the table's log and its units in.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import FrozenSet, Iterable, Mapping
+from typing import FrozenSet, Iterable, Mapping, Optional
 
 from hivekeeper.model import FileInfo
 from hivekeeper.plan import analysis, sizing
@@ -26,18 +26,22 @@ def find_inside(history: History) -> Mapping[str, Inside]:
 
 def own_length(file: FileInfo, inside: Mapping[str, Inside]) -> int:
     """The length of a file of live without the old ones in it."""
-    known = inside.get(file.name)
-    return known.copy_bytes if known and (known.file_id, known.length) == (file.file_id, file.length) else file.length
+    known = _as_joined(file, inside)
+    return known.copy_bytes if known else file.length
 
 
 def has_lost_rows(file: FileInfo, inside: Mapping[str, Inside]) -> bool:
     """Whether a file has lost blocks without which its rows cannot be read: of one with old ones inside, those of its copy, or of its end,
     which has the footer. Where both the old ones and the end have some, as well.
     """
+    known = _as_joined(file, inside)
+    return file.is_lost and (known is None or file.lost_from < known.copy_bytes or file.lost_to >= file.length)
+
+
+def _as_joined(file: FileInfo, inside: Mapping[str, Inside]) -> Optional[Inside]:
+    """What is inside a file, if it is the one that a run left, as it was then."""
     known = inside.get(file.name)
-    if known is None or (known.file_id, known.length) != (file.file_id, file.length):
-        return file.is_lost
-    return file.is_lost and (file.lost_from < known.copy_bytes or file.lost_to >= file.length)
+    return known if known and (known.file_id, known.length) == (file.file_id, file.length) else None
 
 
 def count_copies(observed: ObservedTable, history: History, now_ms: int) -> ObservedTable:
