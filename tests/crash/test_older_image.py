@@ -33,7 +33,7 @@ def count_steps(begin):
 
 
 def go_on(desk):
-    """What is known of only by those who have seen it."""
+    """The image that is taken meanwhile knows of the first steps only."""
     desk.compact()
     desk.append(unit_of(desk), "x", "y")
     desk.compact()
