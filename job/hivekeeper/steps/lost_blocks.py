@@ -32,8 +32,9 @@ class LostBlocks:
 
     def why_only_copy(self, unit: PlannedUnit, files: Iterable[ManifestFile], directory: str) -> Optional[Reason]:
         """Why nothing goes that has the rows of these files of a directory: some have lost blocks that their readers need."""
-        lost = find_lost(files, self._find(unit, directory))
-        return why_lost(entry for entry in lost if has_lost_rows(entry, self._inside))
+        lost = (entry.name for entry in _find_lost(files, self._find(unit, directory)) if has_lost_rows(entry, self._inside))
+        name = next(lost, None)
+        return Reason(Code.LIVE_LOST_BLOCKS, f"no DataNode has some blocks of {name}, which has these rows in live") if name else None
 
     def _find(self, unit: PlannedUnit, directory: str) -> Tuple[FileInfo, ...]:
         clock = self._run.cluster.clock
@@ -47,7 +48,7 @@ class LostBlocks:
         return self._known[directory]
 
 
-def find_lost(files: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> List[FileInfo]:
+def _find_lost(files: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> List[FileInfo]:
     """Those of these files that have lost blocks, as a directory's entries tell. By id, too: where it was moved over, a file may have got
     another name.
     """
@@ -60,15 +61,9 @@ def find_lost(files: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> Lis
 
 
 def find_unreadable(run: Run, files: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> List[FileInfo]:
-    """Those of find_lost whose readers need a lost block. The log is asked only if one may have old files inside."""
-    lost = find_lost(files, entries)
+    """Those of these files that have lost a block which their readers need. The log is asked only if one may have old files inside."""
+    lost = _find_lost(files, entries)
     if not any(names.may_be_joined(file.name) for file in lost):
         return lost
     inside = find_inside(store.read_history(run.cluster, run.control))
     return [file for file in lost if has_lost_rows(file, inside)]
-
-
-def why_lost(files: Iterable[FileInfo]) -> Optional[Reason]:
-    """Why nothing goes that has the rows of these files of live, all of which have lost blocks; None if there are none."""
-    lost = next((file.name for file in files), None)
-    return Reason(Code.LIVE_LOST_BLOCKS, f"no DataNode has some blocks of {lost}, which has these rows in live") if lost else None
