@@ -226,7 +226,8 @@ class DirectoryExchange:
         if self.unit.directory_id in {entry.file_id for entry in entries if entry.is_dir}:
             return True
         wanted = (manifests.expect(self.unit.manifest), self.coming)
-        return any(manifests.holds(manifests.without_ids(files), entries) for files in wanted)
+        # Without a certificate nothing is known of the new ones.
+        return any(files and manifests.holds(manifests.without_ids(files), entries) for files in wanted)
 
     def _require_whole(self, entries: int) -> None:
         """Raise NeedsInvestigation if a listing may be only a part: it cannot tell whether live holds what it must."""

@@ -69,6 +69,16 @@ def test_a_writer_has_made_live_again(command):
     assert desk.world.rows_below(live) == {**rows, "new": 1}
 
 
+def test_so_has_one_whose_certificates_are_gone_too():
+    desk, killed, coming = desk_in_gap("compact")
+    files, rows = desk.world.files, desk.world.rows_below(place(desk, killed, f"{coming}/u00001"))
+    for gone in ("retired/u00001", "certificates-1.jsonl"):
+        files.writer.delete(place(desk, killed, gone))
+    files.writer.add(f"{desk.live('dt=1')}/new.parquet", DataFile(("new",)), 77)
+    assert desk.recover().tables[0].problem.code is Code.OLD_FILES_REMOVED
+    assert desk.world.rows_below(place(desk, killed, f"{coming}/u00001")) == rows
+
+
 @BOTH
 @pytest.mark.parametrize("of_new", [False, True], ids=["old files", "new files"])
 def test_somebody_has_copied_all_back_and_removed_the_old_files_then(command, of_new):
