@@ -174,9 +174,20 @@ class Reading:
 
     def touching(self, directories: Iterable[str]) -> List[Table]:
         """The tables with a place in one of these directories, or their location around one, in their order."""
+        return self._in_order(chain.from_iterable(map(self._places.touching, directories)))
+
+    def below(self, directory: str) -> List[Table]:
+        """The tables with a place that has the path of a directory, or of something in it, on whatever server, in their order."""
+        return self._in_order(self._places.below(directory))
+
+    @property
+    def _places(self) -> _ByPlace:
         if self._by_place is None:
             self._by_place = _ByPlace(self.tables)
-        return [self.tables[nth] for nth in sorted(set(chain.from_iterable(map(self._by_place.touching, directories))))]
+        return self._by_place
+
+    def _in_order(self, found: Iterable[int]) -> List[Table]:
+        return [self.tables[nth] for nth in sorted(set(found))]
 
 
 class _ByPlace:
@@ -188,11 +199,19 @@ class _ByPlace:
             if table.location:
                 self._located.setdefault(names.before_pattern(table.location), []).append(nth)
         self._ordered = sorted((place, nth) for nth, table in enumerate(tables) for place in table.places)
+        self._servers = {names.server_of(place) for place, _ in self._ordered}
 
     def touching(self, directory: str) -> Iterator[int]:
         ends = [len(directory), *(at for at, char in enumerate(directory) if char == "/")]
         yield from chain.from_iterable(self._located.get(directory[:end], ()) for end in ends)
-        # The directory itself, and what is in it: "0" comes next after "/".
+        yield from self._inside(directory)
+
+    def below(self, directory: str) -> Iterator[int]:
+        path = directory[len(names.server_of(directory)) :]
+        return chain.from_iterable(self._inside(server + path) for server in self._servers)
+
+    def _inside(self, directory: str) -> Iterator[int]:
+        """Those at a directory and in it: "0" comes next after "/"."""
         for begin, end in (("", "\0"), ("/", "0")):
             first, last = (bisect_left(self._ordered, (directory + bound, -1)) for bound in (begin, end))
             yield from (nth for _, nth in self._ordered[first:last])

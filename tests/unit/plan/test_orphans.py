@@ -100,6 +100,17 @@ def touches(one, *directories):
     return any(is_inside(directory, around) or any(is_inside(place, directory) for place in one.places) for directory in directories)
 
 
+@given(st.lists(PLACES, max_size=6), PLACES)
+def test_what_lies_below_a_directory_on_whatever_server_is_what_a_look_at_all_would_find(places, directory):
+    tables = [replace(a_table(name=f"t{nth}"), location=place) for nth, place in enumerate(places)]
+    expected = [one for one in tables if is_inside(path_of(names.before_pattern(one.location)), path_of(directory))]
+    assert Reading(tables).below(directory) == expected
+
+
+def path_of(place):
+    return place[len(names.server_of(place)) :]
+
+
 class Placed(Table):
     """A table that counts how often somebody asks for its places."""
 
