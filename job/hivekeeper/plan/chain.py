@@ -43,7 +43,7 @@ class Chain:
     ) -> None:
         """`manifest` is what the backup holds; `cut` is the log's, `History.cut`."""
         self.effects, self._cut = effects, cut
-        self.holders = _find_holders(effects, live, seen, place_path, cut, _Told(manifest, effects, cut))
+        self.holders = _find_holders(effects, live, seen, place_path, cut, Told(manifest, effects, cut))
         self._whole = _find_whole(effects, self.holders)
         self._written, self._joined = _find_ids(manifest, effects), _find_joined_ids(effects)
         self._put_there = {effect.key: effect.after for effect in effects}
@@ -138,7 +138,7 @@ class Chain:
         return bool(self.find_present(expected, there)[0] or self.find_present(brought_back, files_of(self.holders[-1]))[0])
 
 
-class _Told:
+class Told:
     """The names and ids of all files that are ever looked for: those that the manifest and the runs tell of."""
 
     def __init__(self, manifest: Iterable[ManifestFile], effects: Sequence[Effect], cut: Mapping[FileKey, Cut]) -> None:
@@ -150,9 +150,9 @@ class _Told:
             shorter = (cut.get(key_of(file.name, file.length)) for file in files)
             self._ids.update(one.file_id for one in shorter if one)
 
-    def only(self, seen: Snapshot) -> Snapshot:
-        """A directory with these files only. There may be a million others, which each of a thousand joins would go through."""
-        return replace(seen, entries=tuple(entry for entry in seen.entries if entry.file_id in self._ids or entry.name in self._names))
+    def only(self, present: Iterable[Present]) -> Tuple[Present, ...]:
+        """Of the files of a directory only these. There may be a million others, which each of a thousand joins would go through."""
+        return tuple(file for file in present if file.file_id in self._ids or file.name in self._names)
 
 
 def _find_ids(manifest: Iterable[ManifestFile], effects: Iterable[Effect]) -> Mapping[FileKey, int]:
@@ -175,7 +175,7 @@ def _find_holders(
     seen: Mapping[str, Snapshot],
     place_path: Callable[[str], str],
     cut: Mapping[FileKey, Cut],
-    told: _Told,
+    told: Told,
 ) -> List[Snapshot]:
     """For each effect, and for live behind them, where the files are that live held just before it.
 
@@ -188,7 +188,7 @@ def _find_holders(
         if effect.undoes:
             brought_back[effect.undoes] = rest
         if effect.inside is not None:
-            rest, is_of_told = rest if is_of_told else told.only(rest), True
+            rest, is_of_told = rest if is_of_told else replace(rest, entries=told.only(rest.entries)), True
             inner = _find_inner(effect, rest)
             holders.append(replace(rest, exists=bool(inner), entries=(*inner, *rest.entries)))
             continue
