@@ -340,11 +340,10 @@ def _plan_unit(table: Table, expected: Mapping[UnitKey, late_files.Files], effec
     """With what live must hold for late files to go there, by the log."""
     values = tuple(quoting.partition_values(effect.partition).values()) if effect.partition else ()
     unit = Unit(table.full_name, effect.partition, values, absolute(effect.live, table.location), table.storage)
-    wanted = expected.get(effect.key, ()) if effect.inside is None else ()
     # A file that a former table left is this one's now: it keeps what is inside.
     inside = effect.inside if effect.table_id == table_id(table) else None
     place = BackupPlace(effect.run, effect.number, effect.place)
-    return PlannedUnit(UnitNumber(number), unit, effect.before, (), place, wanted, inside=inside)
+    return PlannedUnit(UnitNumber(number), unit, effect.before, (), place, expected.get(effect.key, ()), inside=inside)
 
 
 def parameters_of(settings: Settings, plan: RunPlan) -> Dict[str, object]:

@@ -158,7 +158,7 @@ def compare(
 
     def prove(one: Subject) -> Proof:
         live = seen[units[one.partition].live]
-        return plan_proof(one.manifest, one.effects, live, seen, places.__getitem__, history.cut, history.discarded)
+        return plan_proof(one.manifest, one.effects, live, seen, places.__getitem__, history.cut, history.cut_ids, history.discarded)
 
     proofs = {one.partition: prove(one) for one in subjects}
     compared = Prover(cluster.rows, eligibility.format_of(table.storage) or "", level).compare(proofs)

@@ -43,9 +43,9 @@ class Chain:
     ) -> None:
         """`manifest` is what the backup holds; `cut` is the log's, `History.cut`."""
         self.effects, self._cut = effects, cut
-        self.holders = _find_holders(effects, live, seen, place_path, cut)
+        self.holders = _find_holders(effects, live, seen, place_path, cut, Told(manifest, effects, cut))
         self._whole = _find_whole(effects, self.holders)
-        self._ids = _find_ids(manifest, effects, cut)
+        self._written, self._joined = _find_ids(manifest, effects), _find_joined_ids(effects)
         self._put_there = {effect.key: effect.after for effect in effects}
 
     def find_present(self, wanted: Iterable[ManifestFile], present: Iterable[Present]) -> Tuple[Tuple[Present, ...], str]:
@@ -65,7 +65,7 @@ class Chain:
         by_name, taken = {file.name: file for file in effect.before}, {file.file_id for file in effect.before if file.file_id}
         left: Dict[ManifestFile, int] = {}
         for file in wanted:
-            file_id, same = file.file_id or self._ids.get(key_of(file.name, file.length)), by_name.get(file.name)
+            file_id, same = file.file_id or self._id_of(key_of(file.name, file.length)), by_name.get(file.name)
             if file_id is not None and file_id not in taken and not (same and 0 in (file_id, same.file_id)):
                 left[file] = file_id
         found: Dict[ManifestFile, FileInfo] = {}
@@ -79,6 +79,13 @@ class Chain:
             found.update((file, one) for file, one in now.items() if one is not None)
             left = {file: file_id for file, file_id in left.items() if file not in found}
         return found
+
+    def _id_of(self, key: FileKey) -> Optional[int]:
+        """That of a file that a run put into live, 0 if it is unknown; None for any other file. A log may have millions that were cut."""
+        known = self._joined.get(key)
+        if known is None and key in self._cut:
+            return self._cut[key].file_id
+        return self._written.get(key) if known is None else known
 
     def find_link(self, nth: int) -> Tuple[Link, Optional[Reason]]:
         """A run's files at their current place, and why any is missing. What it put into live may be without what the next run took."""
@@ -131,34 +138,61 @@ class Chain:
         return bool(self.find_present(expected, there)[0] or self.find_present(brought_back, files_of(self.holders[-1]))[0])
 
 
-def _find_ids(manifest: Iterable[ManifestFile], effects: Iterable[Effect], cut: Mapping[FileKey, Cut]) -> Mapping[FileKey, int]:
+class Told:
+    """The names and ids of all files that are ever looked for: those that the manifest and the runs tell of."""
+
+    def __init__(self, manifest: Iterable[ManifestFile], effects: Sequence[Effect], cut: Mapping[FileKey, Cut]) -> None:
+        files = [*manifest, *(file for effect in effects for file in (*effect.before, *effect.after))]
+        self._names = {file.name for file in files}
+        self._ids = {file.file_id for file in files if file.file_id}
+        self._ids.update(effect.inside.file_id for effect in effects if effect.inside)
+        if cut:
+            shorter = (cut.get(key_of(file.name, file.length)) for file in files)
+            self._ids.update(one.file_id for one in shorter if one)
+
+    def only(self, present: Iterable[Present]) -> Tuple[Present, ...]:
+        """Of the files of a directory only these. There may be a million others, which each of a thousand joins would go through."""
+        return tuple(file for file in present if file.file_id in self._ids or file.name in self._names)
+
+
+def _find_ids(manifest: Iterable[ManifestFile], effects: Iterable[Effect]) -> Mapping[FileKey, int]:
     """The ids of files that runs put into live, which the lists of those are often without; 0 if unknown. Files that the manifest has
     without an id are left out: they may have been replaced before the first run.
     """
     unsure = {key_of(file.name, file.length) for file in manifest if not file.file_id}
     written = {key_of(file.name, file.length): file.file_id for effect in effects for file in effect.after}
-    joined = {key_of(effect.inside.file, effect.inside.length): effect.inside.file_id for effect in effects if effect.inside}
-    told = {key: file_id for key, file_id in written.items() if key not in unsure}
-    return {**told, **{key: each.file_id for key, each in cut.items()}, **joined}
+    return {key: file_id for key, file_id in written.items() if key not in unsure}
+
+
+def _find_joined_ids(effects: Iterable[Effect]) -> Mapping[FileKey, int]:
+    insides = (effect.inside for effect in effects if effect.inside)
+    return {key_of(inside.file, inside.length): inside.file_id for inside in insides}
 
 
 def _find_holders(
-    effects: Sequence[Effect], live: Snapshot, seen: Mapping[str, Snapshot], place_path: Callable[[str], str], cut: Mapping[FileKey, Cut]
+    effects: Sequence[Effect],
+    live: Snapshot,
+    seen: Mapping[str, Snapshot],
+    place_path: Callable[[str], str],
+    cut: Mapping[FileKey, Cut],
+    told: Told,
 ) -> List[Snapshot]:
     """For each effect, and for live behind them, where the files are that live held just before it.
 
     A join takes some files and leaves the others, which are where the next directory is: in a backup, or in live. They may be there without
     those that it took: `exists` tells of these only. What a later rollback brought back is where that put it, if all of it is.
     """
-    holders, brought_back = [live], {}
+    holders, brought_back, is_of_told = [live], {}, False
     for effect in reversed(effects):
         rest = holders[-1]
         if effect.undoes:
             brought_back[effect.undoes] = rest
         if effect.inside is not None:
+            rest, is_of_told = rest if is_of_told else replace(rest, entries=told.only(rest.entries)), True
             inner = _find_inner(effect, rest)
             holders.append(replace(rest, exists=bool(inner), entries=(*inner, *rest.entries)))
             continue
+        is_of_told = False
         own = seen[place_path(effect.place)]
         back, missing = manifests.find_present(effect.before, files_of(brought_back.get(effect.key, own)), cut)
         holders.append(own if own.exists or missing or not back else replace(own, exists=True, entries=back))

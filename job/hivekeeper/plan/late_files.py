@@ -6,7 +6,7 @@ before it had put there: whoever overwrote the unit in between has replaced thes
 
 from __future__ import annotations
 
-from typing import Callable, Container, Dict, Hashable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from typing import Callable, Container, Dict, Hashable, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple, TypeVar
 
 from hivekeeper import names
 from hivekeeper.runlog.history import Effect, History, UnitKey
@@ -28,12 +28,18 @@ class Stretch(NamedTuple):
 
 
 def find_expected(history: History, own: str, partitions: Container[str]) -> Mapping[UnitKey, Files]:
-    """For each effect on one of these partitions from which runs lead to live without a break, what these have put there and no later one
-    took: live holds that if nobody has overwritten it since. `own` is the id of the table that is there now.
+    """For each exchange of the directory of one of these partitions from which runs lead to live without a break, what these have put there
+    and no later one took: live holds that if nobody has overwritten it since. `own` is the id of the table that is there now.
+
+    Nothing for joins, of which a partition may have a thousand each night: nothing comes late to what lies inside a file.
     """
     by_partition = _group(history, partitions, lambda effect: effect.partition)
     followed = (one for effects in by_partition.values() for one in _follow_back(effects, history.cut))
-    return {effect.key: files for effect, breaks, files in followed if not breaks and effect.table_id == own}
+    return {
+        effect.key: expected.files
+        for effect, breaks, expected in followed
+        if effect.inside is None and not breaks and effect.table_id == own
+    }
 
 
 def find_stretches(history: History, partitions: Container[str]) -> Mapping[UnitKey, Stretch]:
@@ -63,24 +69,22 @@ def _group(history: History, partitions: Container[str], of: Callable[[Effect], 
     return found
 
 
-def _follow_back(effects: Sequence[Effect], cut: Cuts) -> Iterator[Tuple[Effect, int, Files]]:
+def _follow_back(effects: Sequence[Effect], cut: Cuts) -> Iterator[Tuple[Effect, int, _Expected]]:
     """From the newest one back: each with the number of breaks after it, and what those since the first of these have put, and none took.
 
     A join and a rollback take only some of the files, and leave the others in live. What a rollback brings back is what the run that it
     undoes had taken: the log may be without the lists of that one (`Keeper`), and so is one without lists no break by itself.
     """
-    breaks, last = 0, effects[-1]
-    expected: Files = ()
+    breaks, last, expected = 0, effects[-1], _Expected()
     taken, takes_all = _Taken(), False
     for effect in reversed(effects):
         put = tuple(file for file in as_cut(_with_id(effect), cut) if not is_marker(file))
         left = tuple(file for file in put if not taken.has(file, with_time=effect.undoes is not None))
         is_its_own = effect.table_id == last.table_id and effect.live == last.live
         # Where a run has put nothing, what the next one finds does not tell whether it was overwritten.
-        there = None if left and takes_all else _together(left, expected)
-        if not is_its_own or (effect.whole and not put) or there is None:
-            breaks, last, there, taken, takes_all = breaks + 1, effect, put, _Taken(), False
-        expected = there
+        is_broken = not is_its_own or (effect.whole and not put) or (bool(left) and takes_all)
+        if is_broken or not expected.add(left):
+            breaks, last, expected, taken, takes_all = breaks + 1, effect, _Expected(put), _Taken(), False
         yield effect, breaks, expected
         if effect.whole and effect.inside is None and effect.undoes is None:
             taken, takes_all = _Taken(), True
@@ -129,20 +133,35 @@ class _Taken:
         return 0 in (file.file_id, same.file_id)
 
 
-def _together(left: Files, others: Files) -> Optional[Files]:
-    """What live must hold by an older run and by newer ones: None if that cannot be. A file of which the id is known has got another name
-    where a rollback has brought back one of its own.
-    """
-    if not left:
-        return others
-    used, found = {file.name for file in others}, []
-    for file in left:
-        name = file.name
-        # Each of several rollbacks may have renamed it once more.
-        while file.file_id and name in used and names.is_file_name(name):
-            name = names.late_name(name)
-        if name in used or not names.is_file_name(name):
-            return None
-        used.add(name)
-        found.append(file._replace(name=name))
-    return (*found, *others)
+class _Expected:
+    """What live must hold by some runs, to which those before them are added one by one."""
+
+    def __init__(self, files: Files = ()) -> None:
+        # Those of the newest run first.
+        self._parts = [files]
+        self._names = {file.name for file in files}
+
+    @property
+    def files(self) -> Files:
+        """All of them, the oldest first; one list for all runs that add nothing."""
+        if len(self._parts) > 1:
+            self._parts = [tuple(file for part in reversed(self._parts) for file in part)]
+        return self._parts[0]
+
+    def add(self, left: Files) -> bool:
+        """Whether live can hold these of an older run as well. A file of which the id is known has got another name where a rollback has
+        brought back one of its own.
+        """
+        found = []
+        for file in left:
+            name = file.name
+            # Each of several rollbacks may have renamed it once more.
+            while file.file_id and name in self._names and names.is_file_name(name):
+                name = names.late_name(name)
+            if name in self._names or not names.is_file_name(name):
+                return False
+            self._names.add(name)
+            found.append(file._replace(name=name))
+        if found:
+            self._parts.append(tuple(found))
+        return True

@@ -5,7 +5,9 @@ Pure. `steps/orphans.py` looks for them. Where it is not certain that a table wa
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Callable, Collection, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
@@ -159,8 +161,9 @@ class Reading:
     def __init__(self, tables: Iterable[Table]) -> None:
         self.tables = tuple(tables)
         self.undated = next((table for table in self.tables if table.unreadable and not table.create_time), None)
-        # Where the first table of each second is.
+        # Where the first table of each second is, and by place those of each.
         self._first: Dict[int, int] = {}
+        self._by_place: Optional[_ByPlace] = None
         for nth, table in enumerate(self.tables):
             self._first.setdefault(table.create_time, nth)
 
@@ -168,6 +171,50 @@ class Reading:
         """The first table that was created in one of these seconds."""
         nth = min((self._first[time] for time in times if time in self._first), default=None)
         return None if nth is None else self.tables[nth]
+
+    def touching(self, directories: Iterable[str]) -> List[Table]:
+        """The tables with a place in one of these directories, or their location around one, in their order."""
+        return self._in_order(chain.from_iterable(map(self._places.touching, directories)))
+
+    def below(self, directory: str) -> List[Table]:
+        """The tables with a place that has the path of a directory, or of something in it, on whatever server, in their order."""
+        return self._in_order(self._places.below(directory))
+
+    @property
+    def _places(self) -> _ByPlace:
+        if self._by_place is None:
+            self._by_place = _ByPlace(self.tables)
+        return self._by_place
+
+    def _in_order(self, found: Iterable[int]) -> List[Table]:
+        return [self.tables[nth] for nth in sorted(set(found))]
+
+
+class _ByPlace:
+    """Where tables are among all, by their places."""
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self._located: Dict[str, List[int]] = {}
+        for nth, table in enumerate(tables):
+            if table.location:
+                self._located.setdefault(names.before_pattern(table.location), []).append(nth)
+        self._ordered = sorted((place, nth) for nth, table in enumerate(tables) for place in table.places)
+        self._servers = {names.server_of(place) for place, _ in self._ordered}
+
+    def touching(self, directory: str) -> Iterator[int]:
+        ends = [len(directory), *(at for at, char in enumerate(directory) if char == "/")]
+        yield from chain.from_iterable(self._located.get(directory[:end], ()) for end in ends)
+        yield from self._inside(directory)
+
+    def below(self, directory: str) -> Iterator[int]:
+        path = directory[len(names.server_of(directory)) :]
+        return chain.from_iterable(self._inside(server + path) for server in self._servers)
+
+    def _inside(self, directory: str) -> Iterator[int]:
+        """Those at a directory and in it: "0" comes next after "/"."""
+        for begin, end in (("", "\0"), ("/", "0")):
+            first, last = (bisect_left(self._ordered, (directory + bound, -1)) for bound in (begin, end))
+            yield from (nth for _, nth in self._ordered[first:last])
 
 
 def tables_of(readings: Iterable[Reading]) -> Iterator[Table]:
@@ -238,19 +285,17 @@ def why_shared(
     ids: Iterable[str], table: Table, control: ControlPaths, readings: Iterable[Reading], homes: own_place.Homes
 ) -> Optional[Reason]:
     """Why nothing in a control directory may be moved: a table has its files in, around or beside it. Backup tables of it are no reason."""
-    own = names_of(ids)
-    for one in tables_of(readings):
-        touching = _find_touching(one, (control.top, table.location))
-        if touching and one.backup_of not in own:
-            return Reason(Code.SHARED_DIRECTORY, f"{one.full_name} lies at {touching}", "find out whose it is")
+    own, ours = names_of(ids), (control.top, table.location)
+    for one in chain.from_iterable(reading.touching(ours) for reading in readings):
+        if one.backup_of not in own:
+            return Reason(Code.SHARED_DIRECTORY, f"{one.full_name} lies at {_find_touching(one, ours)}", "find out whose it is")
     return own_place.refuse_home(table, homes)
 
 
 def _find_touching(one: Table, ours: Sequence[str]) -> str:
-    """A place of a table in one of these directories, or its location around one; "" for none."""
-    around = names.before_pattern(one.location)
-    is_around = bool(one.location) and any(is_inside(directory, around) for directory in ours)
-    return next((place for place in one.places if any(is_inside(place, directory) for directory in ours)), around if is_around else "")
+    """A place of a table in one of these directories; else its location is around one."""
+    inside = (place for place in one.places if any(is_inside(place, directory) for directory in ours))
+    return next(inside, names.before_pattern(one.location))
 
 
 def former_table(history: History, control: ControlPaths, database: str, plan: Optional[RunPlan]) -> Table:

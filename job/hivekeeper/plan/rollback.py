@@ -7,11 +7,12 @@ and can be redone until the next compaction.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names
 from hivekeeper.model import Block, Snapshot, Unit
 from hivekeeper.names import RunId, UnitNumber
+from hivekeeper.plan.chain import Told
 from hivekeeper.plan.inside import has_lost_rows
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
@@ -210,11 +211,12 @@ def _plan_rejoining(
 ) -> Union[Reason, List[PlannedUnit]]:
     """The steps for files that have old ones inside: each becomes part of a file that shows the rows of the old ones."""
     steps: List[PlannedUnit] = []
+    taken, told = {file.name for file in live}, Told((), chain, around.cut).only(live)
     for effect in chain:
         if effect.inside is None:
             what = f"run {effect.run} exchanged its directory, and a later one joined files of it: they come back one after the other"
             return Reason(Code.JOINED_SINCE, what, f"roll back run {chain[0].run} first, by its id, then run {effect.run}")
-        planned = _plan_rejoined(effect, effect.inside, unit, live, around, UnitNumber(first + len(steps)))
+        planned = _plan_rejoined(effect, effect.inside, unit, told, taken, around, UnitNumber(first + len(steps)))
         if isinstance(planned, Reason):
             return planned
         steps.append(planned)
@@ -222,8 +224,15 @@ def _plan_rejoining(
 
 
 def _plan_rejoined(
-    effect: Effect, inside: Inside, unit: Unit, live: Sequence[ManifestFile], around: Surroundings, number: UnitNumber
+    effect: Effect,
+    inside: Inside,
+    unit: Unit,
+    live: Sequence[ManifestFile],
+    taken: Container[str],
+    around: Surroundings,
+    number: UnitNumber,
 ) -> Union[Reason, PlannedUnit]:
+    """`live` are the files there that the runs tell of, `taken` the names of all."""
     written, changed = manifests.find_present(effect.after, live, around.cut)
     if changed:
         return _overwritten(effect, changed)
@@ -233,7 +242,7 @@ def _plan_rejoined(
     blocks = around.blocks.get(names.join(unit.live, file.name), ())
     if file.file_id != inside.file_id or fingerprint(blocks) != inside.blocks:
         return _overwritten(effect, f"{file.name} was written to")
-    found = names.joined_alone(file.name, {each.name for each in live}, around.run, number)
+    found = names.joined_alone(file.name, taken, around.run, number)
     if found is None:
         return Reason(Code.BACKUP_CHANGED, f"the name of {file.name} is too long to be followed by another one", NOT_OVER_NEWER)
     join = Join(found[0], names.join_tail(around.run, number), (blocks,), found[1])

@@ -99,10 +99,11 @@ def plan_proof(
     seen: Mapping[str, Snapshot],
     place_path: Callable[[str], str],
     cut: Mapping[FileKey, Cut],
+    cut_ids: Container[int],
     discarded: Container[str],
 ) -> Proof:
-    """Plan the proof. `manifest` is what the backup holds, `effects` are the later effects on the unit, oldest first; `cut` is the
-    log's, `History.cut`, and `discarded` has the places that cleanups discarded according to it.
+    """Plan the proof. `manifest` is what the backup holds, `effects` are the later effects on the unit, oldest first; `cut` and `cut_ids`
+    are the log's, as in `History`, and `discarded` has the places that cleanups discarded according to it.
     """
     chain = Chain(manifest, effects, live, seen, place_path, cut)
     first = chain.holders[0]
@@ -114,7 +115,7 @@ def plan_proof(
         listings.data_files(live),
         gone=None if first.exists or not effects else _find_gone(effects, missing, seen, place_path, discarded),
         certified=_find_certified(manifest, effects),
-        has_older=_has_older(effects, live, cut),
+        has_older=_has_older(effects, live, cut_ids),
     )
     if missing and (first.exists or not effects):
         # Otherwise the remaining files would be compared with themselves.
@@ -175,7 +176,7 @@ def _find_gone(
     )
 
 
-def _has_older(effects: Sequence[Effect], live: Snapshot, cut: Mapping[FileKey, Cut]) -> bool:
+def _has_older(effects: Sequence[Effect], live: Snapshot, cut_ids: Container[int]) -> bool:
     """Whether live has files that are as old as those that the first run joined others to: it was not overwritten as a whole.
 
     HDFS counts ids up, but a copied table has new ones, in a copied cluster smaller ones than before: so its times are compared, too. A cut
@@ -184,9 +185,9 @@ def _has_older(effects: Sequence[Effect], live: Snapshot, cut: Mapping[FileKey, 
     made = {effect.inside.file_id for effect in first_sets(effects) if effect.inside}
     if not made:
         return False
-    newest, when_ms, known = max(made), effects[0].timestamp_ms, made.union(each.file_id for each in cut.values())
+    newest, when_ms = max(made), effects[0].timestamp_ms
     old = (file for file in listings.data_files(live) if 0 < file.file_id <= newest)
-    return any(when_ms is None or file.mtime_ms <= when_ms or file.file_id in known for file in old)
+    return any(when_ms is None or file.mtime_ms <= when_ms or file.file_id in made or file.file_id in cut_ids for file in old)
 
 
 def _find_certified(manifest: Sequence[ManifestFile], effects: Sequence[Effect]) -> Optional[Digest]:

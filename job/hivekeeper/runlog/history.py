@@ -229,6 +229,10 @@ class History:
         return {key_of(inside.file, inside.length): inside for inside in of_joins}
 
     @cached_property
+    def cut_ids(self) -> FrozenSet[int]:
+        return frozenset(inside.file_id for inside in self.cut.values())
+
+    @cached_property
     def records(self) -> Tuple[LoggedRun, ...]:
         """The `backup` runs whose record was not dropped."""
         return tuple(run for run in self.runs if run.operation == BACKUP and names.record_place(run.directory) not in self.discarded)

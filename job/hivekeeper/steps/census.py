@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
@@ -162,7 +163,8 @@ class Census:
         """The directories of all tables below a directory, of which a table may have several; but not of backup tables of `own`. Those of
         a database that may not be read may be anywhere.
         """
-        others = (table for table in self.tables_twice() if table.backup_of not in own)
+        near = chain.from_iterable(reading.below(top) for reading in self.readings())
+        others = (table for table in near if table.backup_of not in own)
         shown = ((table.full_name, as_shown(self.cluster.files, place, top)) for table in others for place in table.places)
         found = [(name, place) for name, place in shown if is_inside(place, top)]
         return [*found, *((f"{database}.{ALL_TABLES}", top) for database in self._closed)]

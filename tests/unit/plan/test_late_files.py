@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+
+import pytest
 
 from hivekeeper import names
 from hivekeeper.plan.late_files import find_expected, find_stretches
@@ -80,17 +83,44 @@ def test_a_run_that_has_put_nothing_tells_nothing_of_what_was_there_before_the_n
 def test_what_a_join_has_left_must_be_in_live_or_have_been_taken_by_the_next_run():
     inside = Inside("j", 10, 5, 5, 5, "")
     swap, join = an_effect(0, "x", "ab"), an_effect(1, "bc", "j", inside=inside)
-    assert find(swap, join) == {0: "aj", 1: "j"}
-    assert find(swap, join, an_effect(2, "aj", "d")) == {0: "d", 1: "d", 2: "d"}
-    assert find(swap, join, an_effect(2, "j", "d")) == {1: "d", 2: "d"}
+    assert find(swap, join) == {0: "aj"}
+    assert find(swap, join, an_effect(2, "aj", "d")) == {0: "d", 2: "d"}
+    assert find(swap, join, an_effect(2, "j", "d")) == {2: "d"}
 
 
 def test_a_joined_file_is_known_by_its_id():
-    join = an_effect(0, "bc", "j", inside=Inside("j", 10, 5, 5, 5, ""))
-    ((file,),) = find_expected(a_log(join), OWN, ["dt=1"]).values()
+    swap, join = an_effect(0, "x", "bc"), an_effect(1, "bc", "j", inside=Inside("j", 10, 5, 5, 5, ""))
+    ((file,),) = find_expected(a_log(swap, join), OWN, ["dt=1"]).values()
     assert file.file_id == 5
-    other = an_effect(1, files("j", file_id=6), "d")
-    assert find(join, other) == {1: "d"}
+    assert find(swap, join, an_effect(2, files("j", file_id=5), "d")) == {0: "d", 2: "d"}
+    assert find(swap, join, an_effect(2, files("j", file_id=6), "d")) == {2: "d"}
+
+
+class Counted(str):
+    """A name that counts how often it is looked up."""
+
+    lookups = 0
+
+    def __hash__(self):
+        Counted.lookups += 1
+        return super().__hash__()
+
+
+@pytest.mark.parametrize("find_them", [partial(find_expected, own=OWN), find_stretches])
+def test_many_joins_of_a_partition_are_gone_through_once(find_them):
+    """A run makes a thousand sets of files of a thousand forms, night after night; and anybody can take away what they became."""
+    swap, joins = an_effect(0, "x", "a"), []
+    for nth in range(1, 1001):
+        made = ManifestFile(Counted(f"j{nth}"), 10, 1, 0)
+        inside = Inside(made.name, 10, 100 + nth, 5, 5, "")
+        joins.append(replace(an_effect(1, files([f"s{nth}"]), (made,), inside=inside), number=nth))
+    run = replace(a_log(swap).runs[0], version=1, run=joins[0].run, effects=tuple(joins))
+    Counted.lookups = 0
+    found = find_them(History((*a_log(swap).runs, run)), partitions={"dt=1"})
+    assert swap.key in found
+    assert Counted.lookups <= 10 * len(joins)
+    # Lists that grow with each of them would be as many names as their number squared.
+    assert sum(len(files) for files in found.values()) <= 3 * (len(joins) + 1)
 
 
 def undone(effect):

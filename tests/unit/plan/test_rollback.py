@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from hivekeeper.model import Snapshot
+from hivekeeper.model import Block, Snapshot
 from hivekeeper.plan import rollback
 from hivekeeper.plan.rollback import Stack, Surroundings
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, History, LoggedRun
+from hivekeeper.runlog.joins import Inside, fingerprint
 from hivekeeper.runlog.manifests import ManifestFile
 from support.builders import ROOT, a_directory, a_file, a_snapshot, a_unit
 
@@ -241,3 +242,34 @@ def test_only_an_empty_hidden_file_is_a_marker(name, length, is_marker):
 def test_a_marker_that_a_run_wrote_may_be_gone():
     after = (*recorded("new", known=False), ManifestFile("_SUCCESS", 0, 1000, 0))
     assert manifests.find_present(after, recorded("new")) == (recorded("new"), "")
+
+
+class Counted(str):
+    """A name that counts how often it is looked up."""
+
+    lookups = 0
+
+    def __hash__(self):
+        Counted.lookups += 1
+        return super().__hash__()
+
+
+def test_files_that_no_run_tells_of_are_not_gone_through_for_each_join():
+    """A run joins a thousand sets of files in a partition, to which anybody can add a million others."""
+    joins, blocks = [], {}
+    others = [a_file("x", file_id=10_000 + nth)._replace(path=LIVE, inner=Counted(f"x{nth}")) for nth in range(500)]
+    live = list(others)
+    for nth in range(1, 51):
+        of_file = (Block(nth, 1, 100),)
+        inside = Inside(f"s{nth}-j.parquet", 100, 2000 + nth, 20, 30, fingerprint(of_file))
+        after = (ManifestFile(inside.file, 100, 1000, 0),)
+        before = (ManifestFile(f"s{nth}.parquet", 10, 5, nth),)
+        known = "20260101t020304z-0000", nth, 0, "compact-swap", 5, "sales.events@0", "dt=1", "dt=1"
+        joins.append(Effect(*known, f"runs/{known[0]}/retired/u{nth:05d}", before, after, inside=inside))
+        live.append(a_file(inside.file, directory=LIVE, length=100, file_id=inside.file_id))
+        blocks[f"{LIVE}/{inside.file}"] = of_file
+    around = Surroundings("20260102t020304z-0000", ROOT, {LIVE: a_snapshot(*live)}, str, blocks)
+    Counted.lookups = 0
+    planned = rollback.plan_unit(joins, UNIT, around, 1)
+    assert [step.inside for step in planned] == [effect.inside for effect in joins]
+    assert Counted.lookups <= 10 * len(others)

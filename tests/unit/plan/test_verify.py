@@ -11,6 +11,7 @@ from hivekeeper.plan import verify
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect
+from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.manifests import ManifestFile
 from support.builders import ROOT, a_directory, a_file, a_snapshot
 
@@ -38,7 +39,7 @@ B = an_effect("B", ("A.new", "b1"), ("B.new",))
 def plan(manifest, effects, live, holders):
     seen = {effect.place: holder for effect, holder in zip(effects, holders)}
     discarded = {effect.place for effect, holder in zip(effects, holders) if not holder.exists}
-    return verify.plan_proof(recorded(*manifest), effects, live, seen, str, {}, discarded)
+    return verify.plan_proof(recorded(*manifest), effects, live, seen, str, {}, (), discarded)
 
 
 def names(files):
@@ -125,7 +126,7 @@ def test_a_file_of_a_record_that_a_run_moved_over_is_known_by_its_id_alone(known
     """Without it, another file may have been put in its place before the run, with its name, length and time."""
     manifest = (*recorded("a1", "a2"), *recorded("x", known=known))
     seen = {A.place: a_snapshot(*entries("a1", "a2"))}
-    found = verify.plan_proof(manifest, [A], a_snapshot(*entries("A.new", "x")), seen, str, {}, set())
+    found = verify.plan_proof(manifest, [A], a_snapshot(*entries("A.new", "x")), seen, str, {}, (), set())
     assert (found.broken is None) == known
 
 
@@ -185,3 +186,40 @@ def test_a_hidden_file_between_two_runs_is_no_arrival():
     holders = [a_snapshot(*entries("a1", "a2")), a_snapshot(*entries("A.new", "b1", "_meta"))]
     found = plan(("a1", "a2"), [A, with_marker], a_snapshot(*entries("B.new")), holders)
     assert (found.broken, names(found.arrivals)) == (None, ["b1"])
+
+
+class Counted(str):
+    """A path that counts how often its name is asked for."""
+
+    asked = 0
+
+    def rpartition(self, separator):
+        Counted.asked += 1
+        return super().rpartition(separator)
+
+
+class NotToBeReadThrough(dict):
+    """What a log has of all files that were cut: each unit looks up its own."""
+
+    def items(self):
+        raise AssertionError
+
+    values = __iter__ = items
+
+
+def test_files_that_no_run_tells_of_are_not_gone_through_for_each_join():
+    """A run joins a thousand sets of files in a partition, to which anybody can add a million others."""
+    joins, live = [], [a_file("x", file_id=10_000 + nth)._replace(path=Counted(f"{LIVE}/x{nth}")) for nth in range(500)]
+    for nth in range(1, 101):
+        before = (ManifestFile(f"s{nth}", 10, 5, nth), ManifestFile(f"t{nth}", 10, 5, 1000 + nth))
+        inside = Inside(f"s{nth}-j", 100, 2000 + nth, 20, 30, "")
+        after = (ManifestFile(inside.file, 100, 5, 0),)
+        known = "A", nth, 0, "compact-swap", 5, "sales.events@0", "dt=1", "dt=1", f"runs/A/retired/u{nth:05d}"
+        joins.append(Effect(*known, before, after, inside=inside))
+        live.append(a_file(inside.file, directory=LIVE, length=100, file_id=inside.file_id))
+    manifest = tuple(file for effect in joins for file in effect.before)
+    seen = {effect.place: GONE for effect in joins}
+    Counted.asked = 0
+    found = verify.plan_proof(manifest, joins, a_snapshot(*live), seen, str, NotToBeReadThrough(other=None), (), ())
+    assert (found.broken, len(found.links), len(found.base), len(found.newest)) == (None, 100, 200, 100)
+    assert Counted.asked <= 20 * 500

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hivekeeper import names, ports
-from hivekeeper.model import Column
+from hivekeeper.model import Column, Table
 from hivekeeper.ports import MetastoreRefused
 from hivekeeper.steps import census as module
 from hivekeeper.steps.census import Census, PartitionInside
@@ -279,6 +279,23 @@ def test_a_table_that_is_renamed_while_all_are_read_once_more_is_known_by_the_re
     assert len(asked) == 3
     assert "was created in the same second" in census.why_perhaps_there(["fin.rescue@7"])
     assert len(asked) == 3
+
+
+def test_the_places_of_all_tables_are_not_gone_through_for_each_control_directory(monkeypatch):
+    world, asked, places = World(), [], Table.places
+    for nth in range(200):
+        world.catalog.add_table(a_table(name=f"t{nth}", location=f"hdfs://nn/x/{nth}"))
+    world.catalog.add_table(a_table(name="rescue", location="hdfs://nn/x/.hivekeeper-gone7/runs/r"))
+
+    def ask(table):
+        asked.append(table.name)
+        return places.fget(table)
+
+    census = Census(world.cluster)
+    monkeypatch.setattr(Table, "places", property(ask))
+    found = [name for nth in range(50) for name, _ in census.tables_inside(f"hdfs://nn/x/.hivekeeper-gone{nth}", ())]
+    assert {*found} == {"sales.rescue"}
+    assert len(asked) <= 5 * 200
 
 
 PATHS = ["/a/.hivekeeper", "/a/.hivekeeper-t", "/a/.hivekeeper/a/.hivekeeper", "/.hivekeeper", "/a[1]/.hivekeeper"]
