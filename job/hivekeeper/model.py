@@ -17,6 +17,8 @@ from hivekeeper.names import RunId, UnitNumber
 OWNER_ONLY = 0o600
 # Characters of any text that a table's owner chooses, such as its columns or the query of a view, that are told of it.
 MOST_TOLD = 2**16
+# The same in an answer that would otherwise become too large.
+MOST_TOLD_IN_SHORT = 200
 
 
 class FileInfo(NamedTuple):
@@ -234,7 +236,7 @@ class Table:
     """A table of the metastore. `kind` is its `tableType`: EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, …
 
     `unreadable`: why its definition could not be read; then only its name is right, and kind and creation time if they are known.
-    `view_text`: the query of a view.
+    `view_text`: the query of a view. `told`: of a table that is done, its columns and those of its partitions, as they are told.
     """
 
     database: str
@@ -253,6 +255,7 @@ class Table:
     create_time: int = 0
     unreadable: str = ""
     view_text: str = ""
+    told: Optional[Tuple[str, str]] = None
 
     @classmethod
     def without_definition(cls, database: str, name: str, why: str, kind: str = "", create_time: int = 0) -> Table:
@@ -299,31 +302,46 @@ class Table:
     def partitioned(self) -> bool:
         return bool(self.partition_columns)
 
+    @property
+    def column_lists(self) -> Tuple[str, str]:
+        """Its columns, and those of its partitions, as they are told."""
+        return self.told or (_list_columns(self.columns), _list_columns(self.partition_columns))
+
     def outlined(self) -> Table:
-        """What is told of a table that is done. A command over many tables keeps that of all, and their owners choose the rest."""
+        """What is told of a table that is done. A command over many tables keeps that of all, and their owners choose the rest. Its columns
+        are kept as texts: as objects, those of short names take thirty times as much.
+        """
         return replace(
             self,
             storage=replace(self.storage, serde_parameters={}),
-            columns=_shorten(self.columns),
-            partition_columns=_shorten(self.partition_columns),
+            columns=(),
+            partition_columns=(SOME_COLUMN,) if self.partitioned else (),
             parameters={},
             bucket_columns=(),
             sort_columns=(),
             skewed_columns=(),
             view_text=self.view_text[: MOST_TOLD + 1],
+            told=self.column_lists,
         )
 
+    @property
+    def dispensable(self) -> int:
+        """How many characters `shortened` takes away."""
+        return sum(max(0, len(text) - MOST_TOLD_IN_SHORT) for text in (*(self.told or ()), self.view_text))
 
-def _shorten(columns: Sequence[Column]) -> Tuple[Column, ...]:
-    """The first columns, with so much of their names and types that no more is told of all of them together."""
-    kept: List[Column] = []
-    left = MOST_TOLD
-    for column in columns:
-        if left < 0:
-            break
-        kept.append(Column(column.name[: MOST_TOLD + 1], column.type[: MOST_TOLD + 1]))
-        left -= len(column.name) + len(column.type)
-    return tuple(kept)
+    def shortened(self) -> Table:
+        """The same with the beginnings of what is told of a table that is done."""
+        of_table, of_partitions = self.column_lists
+        return replace(self, view_text=_begin(self.view_text), told=(_begin(of_table), _begin(of_partitions)))
+
+
+def _list_columns(columns: Sequence[Column]) -> str:
+    """No more of them than is told."""
+    return ", ".join(f"{column.name} {column.type}" for column in columns)[: MOST_TOLD + 1]
+
+
+def _begin(text: str) -> str:
+    return text if len(text) <= MOST_TOLD_IN_SHORT else f"{text[: MOST_TOLD_IN_SHORT - 1]}…"
 
 
 @dataclass(frozen=True)

@@ -266,13 +266,14 @@ def _general(result: CommandResult, outcome: TableOutcome, observed: ObservedTab
 
 
 def _definition(table: Table) -> Dict[str, Any]:
+    of_table, of_partitions = table.column_lists
     return {
         "table_kind": table.kind,
         "owner": table.owner,
         "file_format": table.storage.serde.rpartition(".")[2],
         "place": table.location,
-        "column_list": ", ".join(f"{column.name} {column.type}" for column in table.columns),
-        "partition_column_list": ", ".join(f"{column.name} {column.type}" for column in table.partition_columns),
+        "column_list": of_table,
+        "partition_column_list": of_partitions,
         "created_ms": table.create_time * 1000,
     }
 
@@ -354,7 +355,7 @@ def _row_of_view(result: CommandResult, outcome: TableOutcome) -> Dict[str, Any]
         "seen_ms": result.started_ms,
         "view_kind": view.kind,
         "owner": view.owner,
-        "column_list": ", ".join(f"{column.name} {column.type}" for column in view.columns),
+        "column_list": view.column_lists[0],
         "view_text": view.view_text,
         "created_ms": view.create_time * 1000,
     }

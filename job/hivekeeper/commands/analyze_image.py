@@ -35,7 +35,7 @@ MOST_OF_LOCATIONS = 2 * MOST_OF_PARTITIONS
 
 class _Defined:
     """The tables that are fit, all of which are held until the image is read. Where their long texts are too much for that, those with the
-    most are refused.
+    most are refused; where what is told of their columns is, it is cut.
     """
 
     def __init__(self) -> None:
@@ -43,6 +43,7 @@ class _Defined:
         self.refused: Dict[str, ObservedTable] = {}
         self._names: List[str] = []
         self._texts = per_table.Room(MOST_OF_LOCATIONS, per_table.TEXTS_OF_TABLE)
+        self._definitions = per_table.Room(per_table.MOST_OF_TEXTS, per_table.TEXTS_OF_TABLE)
 
     def add(self, one: DefinedTable) -> None:
         self.tables[one.table.full_name] = one
@@ -51,6 +52,10 @@ class _Defined:
             large = self.tables.pop(self._names[at])
             reason = image_analysis.refuse_long_texts()
             self.refused[self._names[at]] = ObservedTable(large.table, ControlPaths(""), large.settings, reason=reason)
+        for at in self._definitions.take(one.table.dispensable, len(self._names) - 1):
+            if self._names[at] in self.tables:
+                wide = self.tables[self._names[at]]
+                self.tables[self._names[at]] = replace(wide, table=wide.table.shortened())
 
 
 def analyze_image(context: Context, path: str, is_remote: bool) -> CommandResult:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Callable, List, Mapping
+from itertools import chain
+from typing import Callable, Iterator, List, Mapping, Sequence
 
 from hivekeeper import names
 from hivekeeper.commands import per_table, selection
@@ -70,17 +71,27 @@ class _Search:
 
     def look(self) -> None:
         cluster, database = self.context.cluster, self.database
-        told = cluster.metastore.tables(database, selection.names_of_tables(cluster, database)).values()
-        tables = [replace(table, location=cluster.files.qualify(table.location)) if table.location else table for table in told]
-        known = {table.full_name for table in tables}
-        self.found += orphans.find_backup_tables(tables, lambda name: name in known or exists(cluster, name))
+        inside = selection.names_of_tables(cluster, database)
+        known = {f"{database}.{name}" for name in inside}
+        tables: List[Table] = []
+        for some in self._read(inside):
+            self.found += orphans.find_backup_tables(some, lambda name: name in known or exists(cluster, name))
+            tables += map(orphans.slim, some)
         if database in self.homes and not cluster.files.is_foreign(self.homes[database]):
             home = self.homes[database]
             self.found += orphans.find_records(cluster, database, home, tables, self.context.settings_for, self.looked)
-        for table in tables:
+        # Read once more: their definitions, as large as others have made them, are not kept.
+        for table in chain.from_iterable(self._read(inside)):
             why = per_table.find_bug(cluster, table.full_name, partial(self._look_in, table))
             if why:
                 self.failed.append(TableOutcome(table.full_name, problem=why))
+
+    def _read(self, inside: Sequence[str]) -> Iterator[List[Table]]:
+        """These tables of the database, a portion at a time, their locations qualified."""
+        cluster = self.context.cluster
+        for start in range(0, len(inside), selection.TABLES_AT_ONCE):
+            told = cluster.metastore.tables(self.database, inside[start : start + selection.TABLES_AT_ONCE]).values()
+            yield [replace(table, location=cluster.files.qualify(table.location)) if table.location else table for table in told]
 
     def _look_in(self, table: Table) -> None:
         self.found += _orphans_in(self.context, table, self.at_home)

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 # Of all tables of a command: its result has them in memory until the end, and what a table has is claimed by its files.
 MOST_ROW_GROUPS = 500_000
-# Also of all tables: the characters of long names and texts, and of rows as examples.
+# Also of all tables: the characters of long names and texts, and of rows as examples; and as many of columns and of queries of views.
 MOST_OF_TEXTS = 2**26
 # Of one table: with no more of them it keeps them, whatever others have.
 TEXTS_OF_TABLE = 2**12
@@ -76,6 +76,8 @@ class Outcomes:
         self.tables: List[TableOutcome] = []
         self._units = Room(ALL if keeps_units else MOST_UNITS, UNITS_OF_TABLE)
         self._texts = Room(MOST_OF_TEXTS, TEXTS_OF_TABLE)
+        # By itself: a table with many columns does not have its reasons cut.
+        self._definitions = Room(MOST_OF_TEXTS, TEXTS_OF_TABLE)
 
     def add(self, outcome: TableOutcome) -> None:
         number = len(self.tables)
@@ -86,6 +88,8 @@ class Outcomes:
             log.warning("table=%s step=leave-out units=%d", quoting.log_field(large.table), large.unit_count)
         for at in self._texts.take(self.tables[number].dispensable, number):
             self.tables[at] = self.tables[at].shortened()
+        for at in self._definitions.take(self.tables[number].of_definition, number):
+            self.tables[at] = self.tables[at].with_short_definition()
 
 
 def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:

@@ -23,15 +23,18 @@ log = logging.getLogger(__name__)
 
 WantedName = Callable[[str], bool]
 
+# Tables whose definitions are read, and held, together: what each takes besides its characters is counted of large ones only.
+TABLES_AT_ONCE = 500
+
 NO_SUCH_TABLE = Reason(Code.NO_SUCH_TABLE, "no such table", "look at the spelling; SHOW TABLES lists them")
 NO_NAME = Reason(Code.NO_SUCH_TABLE, "not a table's name", "write DATABASE.TABLE, with one dot and no catalog, or leave it out of the list")
 
 
 class SelectedTables:
     """The selected tables in the order they were named, or, with a `seed`, in an order of its own: those that were named come first, as
-    named, then the databases in any order, and in each its other tables. The definitions of a database are read when its first table is
-    taken: those of one alone may take a gigabyte. Whose turn comes more than some seconds later is read again: the tables before it may
-    have taken hours.
+    named, then the databases in any order, and in each its other tables. Definitions are read when the first of some tables of a database
+    is taken: those of all may take more than the memory there is. Whose turn comes more than some seconds later is read again: the tables
+    before it may have taken hours.
 
     `absent`: the names of tables and databases that are not there, or refused, each with why: whoever owns one of several databases may
     drop it, or close it. Complete when all tables were taken.
@@ -68,29 +71,31 @@ class SelectedTables:
         is_begun = False
         for database, inside in self._turns:
             chosen = [name for name in inside if not is_excluded(f"{database}.{name}", self._exclude)]
-            read_ms = self._cluster.clock.monotonic_ms()
-            try:
-                found = dict(self._cluster.metastore.tables(database, chosen))
-            except MetastoreRefused as error:
-                self.absent[database] = _why_absent(error)
-                continue
-            except Exception as error:
-                if not is_begun:
-                    raise
-                self.absent.update(dict.fromkeys((f"{database}.{name}" for name in chosen), self._why_unread(database, error)))
-                continue
-            self.absent.update({f"{database}.{name}": NO_SUCH_TABLE for name in chosen if name not in found})
-            for name in chosen:
+            for start in range(0, len(chosen) or 1, TABLES_AT_ONCE):
+                some, read_ms = chosen[start : start + TABLES_AT_ONCE], self._cluster.clock.monotonic_ms()
                 try:
-                    table = self._as_at_its_turn(found.pop(name, None), read_ms)
+                    found = dict(self._cluster.metastore.tables(database, some))
+                except MetastoreRefused as error:
+                    self.absent[database] = _why_absent(error)
+                    break
                 except Exception as error:
-                    if not is_begun and not isinstance(error, MetastoreRefused):
+                    if not is_begun:
                         raise
-                    self.absent[f"{database}.{name}"] = self._why_unread(database, error)
-                    continue
-                if table is not None and (f"{database}.{name}" in self._named or not _is_backup(table)):
-                    is_begun = True
-                    yield table
+                    left = (f"{database}.{name}" for name in chosen[start:])
+                    self.absent.update(dict.fromkeys(left, self._why_unread(database, error)))
+                    break
+                self.absent.update({f"{database}.{name}": NO_SUCH_TABLE for name in some if name not in found})
+                for name in some:
+                    try:
+                        table = self._as_at_its_turn(found.pop(name, None), read_ms)
+                    except Exception as error:
+                        if not is_begun and not isinstance(error, MetastoreRefused):
+                            raise
+                        self.absent[f"{database}.{name}"] = self._why_unread(database, error)
+                        continue
+                    if table is not None and (f"{database}.{name}" in self._named or not _is_backup(table)):
+                        is_begun = True
+                        yield table
 
     def _as_at_its_turn(self, table: Optional[Table], read_ms: float) -> Optional[Table]:
         """Read again if it is too old by now: somebody may have dropped the table, or created it again. So is what is only too much with

@@ -6,6 +6,7 @@ Pure. Keys are only ever added within one schema version; sizes are bytes, times
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
@@ -38,13 +39,16 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.replay import FileSet
 
 SCHEMA = 1
+# Words and signs of a document that are joined at a time: each takes many times its length.
+WORDS_AT_ONCE = 10_000
 
 Json = Dict[str, Any]
 
 
 def to_json(document: Mapping[str, Any]) -> str:
     """The text, in which names can neither control a terminal nor change the direction of a line."""
-    return escape_for_json(json.dumps(document, ensure_ascii=False, indent=2))
+    words = json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(document)
+    return "".join(iter(lambda: escape_for_json("".join(islice(words, WORDS_AT_ONCE))), ""))
 
 
 def _head(command: Optional[str]) -> Json:

@@ -422,6 +422,14 @@ class TableOutcome:
         return replace(self, observed=self.observed.without_definitions()) if self.observed else self
 
     @property
+    def of_definition(self) -> int:
+        """How many characters `with_short_definition` takes away: of columns, and of the query of a view."""
+        return self.observed.table.dispensable if self.observed else 0
+
+    def with_short_definition(self) -> TableOutcome:
+        return replace(self, observed=replace(self.observed, table=self.observed.table.shortened())) if self.observed else self
+
+    @property
     def dispensable(self) -> int:
         """How many characters `shortened` takes away: of texts that a table's owner makes as long as they like."""
         single = [one for one in (self.observed, self.answered_by) if one]

@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Collection, List, Sequence, Tuple
 
@@ -89,9 +90,17 @@ def factor_text(before: float, after: float) -> str:
 
 def escape_for_json(text: str, encoding: str = "utf-8") -> str:
     """A JSON text with escapes for what cannot be printed, or not in this encoding. For any other text they are as good as others."""
-    return re.sub(r"[^\n -~]", lambda match: _escape_for_json(match[0], encoding), text)
+    return re.sub(r"[^\n -~]+", lambda match: _escape_word(match[0], encoding), text)
 
 
+def _escape_word(word: str, encoding: str) -> str:
+    """Whole, as a rule: a character by itself takes a hundred bytes."""
+    if word.isprintable() and encoding.lower() in ("utf-8", "utf8"):
+        return word
+    return "".join(_escape_for_json(character, encoding) for character in word)
+
+
+@lru_cache(maxsize=10_000)
 def _escape_for_json(character: str, encoding: str) -> str:
     try:
         character.encode(encoding)

@@ -13,7 +13,7 @@ from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError, Refused
 from hivekeeper.model import FileInfo, Snapshot, Table
-from hivekeeper.names import BACKUP_OF, ControlPaths
+from hivekeeper.names import BACKUP_NAME, BACKUP_OF, ControlPaths
 from hivekeeper.plan import retention
 from hivekeeper.plan.doctor import MOST_CLOCK_DIFFERENCE_MS
 from hivekeeper.plan.orphans import Orphan, OrphanKind, explain_backup_table, explain_records, ids_of
@@ -61,6 +61,12 @@ def find_backup_tables(tables: Sequence[Table], exists: Callable[[str], bool]) -
             why, then = explain_backup_table(table, of)
             found.append(Orphan(OrphanKind.BACKUP_TABLE, table.full_name, of, why, then))
     return found
+
+
+def slim(table: Table) -> Table:
+    """What is asked of a table while all of its database are held."""
+    marks = {key: table.parameters[key] for key in (BACKUP_OF, BACKUP_NAME)} if table.backup_of else {}
+    return replace(table.bare(), parameters=marks)
 
 
 def find_records(

@@ -9,7 +9,7 @@ from types import FunctionType, ModuleType
 import pytest
 
 from hivekeeper.catalogue.columns import TABLES, VIEWS
-from hivekeeper.catalogue.rows import MOST_TEXT, Actor, Level, rows_of
+from hivekeeper.catalogue.rows import MOST_TEXT, Actor, Level, describes, rows_of
 from hivekeeper.codes import Exit
 from hivekeeper.commands import per_table
 from hivekeeper.commands.analyze import analyze
@@ -17,7 +17,7 @@ from hivekeeper.commands.analyze_image import analyze_image
 from hivekeeper.commands.backup import back_up
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.commands.history import View, show_history
-from hivekeeper.model import Column, Selection, Storage, Table
+from hivekeeper.model import MOST_TOLD_IN_SHORT, Column, Selection, Storage, Table
 from hivekeeper.plan import image_analysis
 from hivekeeper.ports import Beside
 from hivekeeper.reasons import Code
@@ -202,3 +202,61 @@ def test_cleanups_that_wait_beside_later_tables_do_not_hold_the_definitions_of_a
     result = compact_swap(a_context(world.cluster, Selection(databases=tuple(databases)), RUN, settings))
     assert [table.problem for table in result.tables] == [None] * len(databases)
     assert len(held) <= 1, held
+
+
+COLUMNS = tuple(Column(f"c{number}", "int") for number in range(2000))
+
+
+def with_many_columns(tables, columns=COLUMNS):
+    world = World()
+    for number in range(tables):
+        table = a_table(name=f"t{number}", location=f"hdfs://nn/warehouse/sales.db/t{number}")
+        world.add_table(replace(table, columns=columns), {"": [1000]})
+        view = replace(a_table(name=f"v{number}", kind="VIRTUAL_VIEW", location=""), view_text="select 1", columns=columns)
+        world.add_table(view, {})
+    return world
+
+
+def count_objects(of, kind):
+    """Of a kind, in all that a value refers to."""
+    seen, waiting, count = set(), [of], 0
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen or isinstance(one, (type, ModuleType, FunctionType)):
+            continue
+        seen.add(id(one))
+        count += isinstance(one, kind)
+        waiting += gc.get_referents(one)
+    return count
+
+
+@pytest.mark.parametrize("command", [analyze, compact_swap, analyze_image])
+def test_nor_does_it_hold_an_object_for_each_column(command, tmp_path):
+    """One of a short name takes two hundred bytes, and only its five characters counted: `CREATE TABLE … LIKE` a table of eleven thousand
+    columns left 2.2 MB each in the driver, to the end of the command, and a thousand of them 2.2 GB.
+    """
+    result = run(from_an_image(tmp_path) if command is analyze_image else command, with_many_columns(3))
+    assert len(result.tables) == 6
+    assert count_objects(result, Column) < len(COLUMNS)
+
+
+@pytest.mark.parametrize("command", [analyze, compact_swap, analyze_image])
+def test_nor_the_columns_and_queries_of_all_tables(command, monkeypatch, tmp_path):
+    """The tables with the most of them are told in short, never those with a few."""
+    monkeypatch.setattr(per_table, "MOST_OF_TEXTS", 2**16)
+    world = with_many_columns(12)
+    usual = a_table(name="usual", location="hdfs://nn/warehouse/sales.db/usual")
+    world.add_table(replace(usual, columns=COLUMNS[:100]), {"": [1000]})
+    result = run(from_an_image(tmp_path) if command is analyze_image else command, world)
+    at, actor, level = list(TABLES.columns).index("table_name"), Actor("etl", "edge1", ""), Level.of("table")
+    told = {}
+    for component in (TABLES, VIEWS):
+        of_columns = list(component.columns).index("column_list")
+        for outcome in result.tables:
+            if describes(component, outcome):
+                told.update({row[at]: row[of_columns] for row in rows_of(component, result, outcome, actor, level)})
+    assert len(told) == 25
+    assert sum(map(len, told.values())) < 2**17
+    assert told["usual"] == ", ".join(f"{column.name} {column.type}" for column in COLUMNS[:100])
+    short = [text for text in told.values() if len(text) <= MOST_TOLD_IN_SHORT]
+    assert short and all(text.endswith("…") for text in short)

@@ -211,12 +211,15 @@ def test_a_table_too_large_to_be_read_is_at_home_all_the_same(desk, monkeypatch)
     assert [one for one in find(desk) if one.kind is OrphanKind.RECORDS] == []
 
 
-def test_many_tables_of_others_that_are_just_not_too_large_are_not_held_together(desk, monkeypatch):
+@pytest.mark.parametrize("database", ["fin", "sales"])
+def test_many_tables_of_others_that_are_just_not_too_large_are_not_held_together(desk, monkeypatch, database):
+    """Neither those at the places of leftovers nor those of the database itself, in which others may create tables."""
     monkeypatch.setattr("hivekeeper.steps.orphans.TABLES_AT_ONCE", 2)
+    monkeypatch.setattr("hivekeeper.commands.selection.TABLES_AT_ONCE", 2)
     long = 2**19
     for number in range(40):
         large = a_table(["dt"], name=f"t{number}", location=f"hdfs://nn/warehouse/sales/t{number}", parameters={"x": "y" * long})
-        desk.world.add_table(replace(large, database="fin"), {"dt=1": [1000]})
+        desk.world.add_table(replace(large, database=database), {"dt=1": [1000]})
     desk.world.files.namespace.advance(2 * 3_600_000)
     told = desk.world.metastore.tables
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper.commands import selection
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.selection import SelectedTables
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
-from hivekeeper.ports import MetastoreUnavailable, NeverStops
+from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable, NeverStops
 from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.contexts import a_context
@@ -57,6 +58,52 @@ def test_the_definitions_of_a_database_are_read_when_its_first_table_is_taken(wo
     taken = [(table.full_name, tuple(read)) for table in select(world)]
     until = {database: DATABASES[: nth + 1] for nth, database in enumerate(DATABASES)}
     assert taken == [(f"{database}.{name}", until[database]) for database in DATABASES for name in ("events", "people")]
+
+
+def many(world, number):
+    """Tables of a database, and their names in order."""
+    chosen = [f"t{at:03d}" for at in range(number)]
+    for name in chosen:
+        world.add_table(replace(a_table(name=name, location=f"hdfs://nn/warehouse/web/{name}"), database="web"), {"": [1000]})
+    return ["events", "people", *chosen]
+
+
+def test_no_more_definitions_are_held_than_are_read_at_once(world, monkeypatch):
+    """Whoever may create tables makes ten thousand of a thousand columns, whose names and types have five characters: all of them had
+    fewer characters than one call may tell, and took gigabytes both in Java and here.
+    """
+    monkeypatch.setattr(selection, "TABLES_AT_ONCE", 10)
+    chosen, asked, tables = many(world, 95), [], type(world.metastore).tables
+
+    def note(self, database, names):
+        asked.append(list(names))
+        return tables(self, database, names)
+
+    monkeypatch.setattr(type(world.metastore), "tables", note)
+    taken = [table.name for table in SelectedTables(world.cluster, Selection(databases=("web",)), "__bkp_")]
+    assert taken == chosen
+    assert asked == [chosen[start : start + 10] for start in range(0, len(chosen), 10)]
+
+
+@pytest.mark.parametrize("error", [MetastoreUnavailable("it does not answer"), MetastoreRefused("it is closed"), ValueError("a bug")])
+def test_a_database_that_fails_on_the_way_is_asked_no_more_and_the_next_one_is_read(world, monkeypatch, error):
+    """Each request may wait for minutes."""
+    monkeypatch.setattr(selection, "TABLES_AT_ONCE", 10)
+    chosen, asked, tables = many(world, 95), [], type(world.metastore).tables
+
+    def read(self, database, names):
+        asked.append(database)
+        if database == "web" and asked.count("web") > 2:
+            raise error
+        return tables(self, database, names)
+
+    monkeypatch.setattr(type(world.metastore), "tables", read)
+    selected = SelectedTables(world.cluster, Selection(databases=("web", "hr")), "__bkp_")
+    taken = [table.full_name for table in selected]
+    assert taken == [*(f"web.{name}" for name in chosen[:20]), "hr.events", "hr.people"]
+    assert asked == ["web"] * 3 + ["hr"]
+    is_refused = isinstance(error, MetastoreRefused)
+    assert list(selected.absent) == (["web"] if is_refused else [f"web.{name}" for name in chosen[20:]])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any, Dict, Set
 
@@ -20,6 +22,7 @@ from hivekeeper.model import Differences, Selection
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import document
 from hivekeeper.report.results import MOST_ORPHANS, CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.report.text import escape_for_json
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import MIB, a_table
 from support.contexts import a_context
@@ -270,3 +273,37 @@ def test_names_cannot_control_the_terminal_that_shows_the_document():
     text = document.to_json({"partition": names})
     assert text.replace("\n", "").isprintable()
     assert json.loads(text) == {"partition": names}
+
+
+@pytest.mark.parametrize(
+    "name", ["dt=2026-01-01", "dt=\u6f22\u5b57" + "\u5b57" * 80, "dt=" + "\u200b" * 80], ids=["usual", "letters", "invisible"]
+)
+def test_a_text_is_made_in_little_more_memory_than_it_takes(name, monkeypatch):
+    """All tables of a command may have two million units. Each word and sign of the text, and each letter beyond ASCII, was an object of
+    its own until all of it was done: six kilobytes of a unit, and ninety bytes of a letter, so that the answer about all tables was lost.
+    """
+    unit = {"partition": name, "location": f"hdfs://nn/elsewhere/{name}", "files": 3, "bytes": 3000, "code": "", "next": ""}
+    units = {"units": [unit] * 1000}
+    monkeypatch.setattr(document, "WORDS_AT_ONCE", 500)
+    tracemalloc.start()
+    try:
+        text = document.to_json(units)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert json.loads(text) == units
+    assert text == "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in plain(units))
+    assert peak < 3 * sys.getsizeof(text)
+
+
+def plain(units):
+    return json.dumps(units, ensure_ascii=False, indent=2)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "UTF-8"])
+def test_what_an_encoding_lacks_is_an_escape(encoding):
+    names = {"a": "r\u00e9gion\u00e9\u6f22\u5b57\u200b\U0001f40b\udc80"}
+    shown = escape_for_json(plain(names), encoding)
+    assert json.loads(shown) == names
+    assert shown.encode(encoding).decode(encoding) == shown
+    assert ("\u00e9" in shown, "\u6f22" in shown) == (encoding != "ascii", encoding == "UTF-8")
