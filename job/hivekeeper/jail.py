@@ -35,12 +35,12 @@ from hivekeeper.model import (
     UnitFooters,
 )
 from hivekeeper.names import ControlPaths, UnitNumber
-from hivekeeper.ports import ALL, ANY_LENGTH, NO_IDS, Cluster, Files, Key, Lock, Metastore, Row, RowFiles, Rows
+from hivekeeper.ports import ALL, ANY_LENGTH, NO_IDS, Cluster, Files, Key, Lock, Metastore, Row, RowFiles, Rows, most_files
 from hivekeeper.reasons import Code
 
 _NOWHERE_NEW = frozenset(["", ".", "..", *names.RESERVED])
 # Of directories that are listed without a limit, together: records, of which there are few. Whoever may write to the directory around
-# them can put others at their place, with so many entries that they take the memory of the driver.
+# them can put others at their place, with so many entries that they take the memory of the driver. With long paths fewer are listed.
 MOST_ENTRIES = 5_000_000
 
 
@@ -136,15 +136,16 @@ class JailedFiles:
     def look(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
         if most < ALL:
             return self.inner.look(directories, most)
-        found = self.inner.look(directories, MOST_ENTRIES + 1)
-        if sum(len(one.entries) for one in found.values()) > MOST_ENTRIES:
-            raise self._too_many(directories)
+        most = most_files(MOST_ENTRIES, directories)
+        found = self.inner.look(directories, most + 1)
+        if sum(len(one.entries) for one in found.values()) > most:
+            raise self._too_many(directories, most)
         return found
 
-    def _too_many(self, directories: Sequence[str]) -> NeedsInvestigation:
+    def _too_many(self, directories: Sequence[str], most: int) -> NeedsInvestigation:
         more = f", and {len(directories) - 1} more" if len(directories) > 1 else ""
         return NeedsInvestigation(
-            f"{self.jail.table or 'no table'}: {directories[0]}{more}: it has more than {MOST_ENTRIES} entries",
+            f"{self.jail.table or 'no table'}: {directories[0]}{more}: it has more than {most} entries",
             code=Code.RECORDS_OF_ANOTHER,
             state="nothing that lies there was believed; what was begun on the table itself is finished or undone by the next run",
             next="find out who put them there",

@@ -58,12 +58,25 @@ ALL = 2**31 - 1
 # As a limit of a file's length: none.
 ANY_LENGTH = 2**63 - 1
 
+# What a listed file takes here, as `max_files` counts; and a character of its path, where one of them is of a rare alphabet.
+BYTES_OF_FILE, BYTES_OF_CHARACTER = 1024, 4
+
 # As the ids of directories: what is at their paths.
 NO_IDS: Mapping[str, int] = MappingProxyType({})
 
 # A caller's key for each of its sets of files.
 Key = TypeVar("Key")
 Known = TypeVar("Known")
+
+
+def counts_as(directory: str) -> int:
+    """As how many files each one in a directory counts: its own path has that of the directory in it, which may have 8,000 characters."""
+    return max(1, BYTES_OF_CHARACTER * len(directory) // BYTES_OF_FILE)
+
+
+def most_files(most: int, directories: Iterable[str]) -> int:
+    """How many files of some directories take no more than `most` of those that count as one."""
+    return most // max(map(counts_as, directories), default=1)
 
 
 class FilesError(Exception):

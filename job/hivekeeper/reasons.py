@@ -177,7 +177,8 @@ class Code(Coded):
     TOO_MANY_FILES = (
         Topic.UNITS,
         Exit.REFUSED,
-        "more files than `max_files` in the selected partitions of one table, all of which would be held in the driver's memory",
+        "more files than `max_files` in the selected partitions of one table, all of which would be held in the driver's memory; where a "
+        "directory's path has 512 characters or more, fewer are allowed",
         "select some partitions with `--where`; or raise `max_files`, and the memory of the driver outside the JVM by a kilobyte for each",
     )
     DIRECTORY_GONE = Topic.UNITS, None, "the directory no longer exists", "somebody is removing it: run again later"

@@ -14,12 +14,15 @@ import pytest
 from hivekeeper import names, ports
 from hivekeeper.cluster import metastore as metastore_module
 from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.java_classes import JavaPackage, JavaSource, compiled
 from hivekeeper.cluster.metastore import HiveMetastore
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
 from hivekeeper.plan import own_place
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 from hivekeeper.reasons import Code
+from support import hostile_files
+from support.driver_cpu import cpu_seconds
 from support.metastore_worlds import COLUMNS, MARKS, add_partitions, find, let_fail, partition_of
 from support.storage import local_only
 
@@ -265,6 +268,71 @@ def test_of_many_long_paths_of_one_table_some_are_kept(real):
     kept = real.metastore.table_places()[table.full_name]
     assert len(kept) > 1
     assert sum(map(len, kept)) <= 2 * names.MOST_PATH
+
+
+# A metastore of one table, with as many partitions as there are values.
+MANY_PARTITIONS = """package hivekeeper.tested;
+
+import hivekeeper.MetastoreConnection;
+import java.lang.reflect.Field;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.hadoop.hive.metastore.IMetaStoreClient;
+import org.apache.hadoop.hive.metastore.api.FieldSchema;
+import org.apache.hadoop.hive.metastore.api.Partition;
+import org.apache.hadoop.hive.metastore.api.Table;
+
+public class ManyPartitions implements InvocationHandler {
+  private List<String> names;
+
+  public void answer(MetastoreConnection connection, String[] values) throws Exception {
+    names = new ArrayList<String>();
+    for (String value : values) names.add("p=" + value);
+    Class[] kinds = {IMetaStoreClient.class};
+    Field client = MetastoreConnection.class.getDeclaredField("client");
+    client.setAccessible(true);
+    client.set(connection, Proxy.newProxyInstance(IMetaStoreClient.class.getClassLoader(), kinds, this));
+  }
+
+  public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+    if (method.getName().equals("listPartitionNames")) return names;
+    if (method.getName().equals("getTable")) {
+      Table table = new Table();
+      table.setPartitionKeys(new ArrayList<FieldSchema>(Collections.singletonList(new FieldSchema("p", "string", ""))));
+      return table;
+    }
+    List<Partition> found = new ArrayList<Partition>();
+    for (Object name : (List) arguments[2]) {
+      Partition partition = new Partition();
+      partition.setValues(new ArrayList<String>(Collections.singletonList(((String) name).substring(2))));
+      found.add(partition);
+    }
+    return found;
+  }
+}
+"""
+
+
+@local_only
+def test_partitions_of_one_hash_are_not_compared_with_one_another(gateway):
+    """Whoever gives a table a million of them could have each command that reads its partitions take hours, also one about all tables."""
+    package = JavaPackage(
+        gateway.jvm, "hivekeeper.tested", [JavaSource("ManyPartitions.java", MANY_PARTITIONS)], compiled(gateway.java_gateway).loader
+    )
+    chosen, seconds = [name.decode() for name in hostile_files.names_of_one_hash(16_000)], []
+    for values in ([f"c{number:027d}" for number in range(16_000)], chosen):
+        connection = gateway.helper("MetastoreConnection", gateway.hadoop_conf)
+        package.find("ManyPartitions").getDeclaredConstructors()[0].newInstance(None).answer(connection, gateway.strings(values))
+        reader = gateway.helper("MetastoreReader", connection)
+        before = cpu_seconds(gateway)
+        found = json.loads(reader.partitions("sales", "events", None, ports.MOST_OF_PARTITIONS, ports.MOST_PARTITIONS))
+        seconds.append(cpu_seconds(gateway) - before)
+        assert [partition["values"] for partition in found["partitions"]] == [[value] for value in values]
+    assert seconds[1] < 3 + 2 * seconds[0]
 
 
 # ---- tables and databases that fail each request for them

@@ -18,7 +18,7 @@ from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import quarantine, retention
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Verdict
-from hivekeeper.ports import Cluster
+from hivekeeper.ports import Cluster, most_files
 from hivekeeper.reasons import Code
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, KeptFiles, TableOutcome
 from hivekeeper.runlog import store
@@ -121,7 +121,7 @@ def find_quarantined(cluster: Cluster, table: Table, history: History, settings:
     found = quarantine.find_quarantined(history, table_id(table), settings, cluster.clock.now_ms())
     lives = [absolute(one.streak.live, table.location) for one in found]
     try:
-        seen = look_at(cluster.files.look, lives, settings.max_files)
+        seen = look_at(cluster.files.look, lives, most_files(settings.max_files, lives))
     except TooManyEntries:
         log.warning("table=%s step=find-quarantined reason='they have more than %d files'", table.log_field, settings.max_files)
         return ()

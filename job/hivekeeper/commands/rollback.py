@@ -15,7 +15,7 @@ from hivekeeper.model import Block, Selection, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan.inside import find_inside
 from hivekeeper.plan.rollback import Surroundings, Undoing, newest_run, plan_undoing, read_stacks
-from hivekeeper.ports import Files, Lock
+from hivekeeper.ports import Files, Lock, most_files
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
@@ -111,7 +111,7 @@ def _look_around(
     places = [names.join(control.top, effect.place) for chain in chains.values() for effect in chain]
     # What was moved meanwhile is refused, and may be on a server that does not answer.
     unmoved = {unit.live for name, unit in units.items() if all(absolute(one.live, table.location) == unit.live for one in chains[name])}
-    most = context.settings_for(table.full_name).max_files
+    most = most_files(context.settings_for(table.full_name).max_files, [*unmoved, *places])
     with refused_if_too_many(table, most):
         seen = look_at(cluster.files.look, [*unmoved, *places], most)
     holders = [(units[name].live, one.inside) for name, chain in chains.items() if name in units for one in chain if one.inside]
@@ -192,7 +192,8 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
 
     def group_reads(group: str) -> bool:
         # What came since is recorded, too, and a unit may be closed since.
-        return may_read_now(cluster.files, list(dict.fromkeys(unit.live for unit in lives)), group, settings.max_files)
+        asked = list(dict.fromkeys(unit.live for unit in lives))
+        return may_read_now(cluster.files, asked, group, most_files(settings.max_files, asked))
 
     run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK, settings, group_reads, joins, lives)
     run.listed.planned.update(undoing.listed)

@@ -23,7 +23,7 @@ from hivekeeper.plan import eligibility, rollback
 from hivekeeper.plan.chain import Link
 from hivekeeper.plan.rollback import Stack
 from hivekeeper.plan.verify import How, Proof, plan_proof
-from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable
+from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, most_files
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
@@ -150,11 +150,13 @@ def compare(
     most: int,
 ) -> Tuple[List[UnitOutcome], List[Subject]]:
     """List the directories to compare in one call, then read them in a few. Returns the subjects, too, with the effects whose old files
-    were themselves compared. Raises Refused above `most` files.
+    were themselves compared. Raises Refused above `most` files, or fewer with long paths.
     """
     places = {effect.place: names.join(control.top, effect.place) for subject in subjects for effect in subject.effects}
+    asked = [*(units[subject.partition].live for subject in subjects), *places.values()]
+    most = most_files(most, asked)
     with refused_if_too_many(table, most):
-        seen = look_at(cluster.files.look, [*(units[subject.partition].live for subject in subjects), *places.values()], most)
+        seen = look_at(cluster.files.look, asked, most)
 
     def prove(one: Subject) -> Proof:
         live = seen[units[one.partition].live]

@@ -21,7 +21,7 @@ from hivekeeper.plan import eligibility, listings, own_place
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
 from hivekeeper.plan.backup_tables import lies_in_run, lies_like_ours
 from hivekeeper.plan.unchanged import KnownUnit, is_unchanged
-from hivekeeper.ports import ALL, Cluster, Files, NoPermission, local_table
+from hivekeeper.ports import ALL, Cluster, Files, NoPermission, local_table, most_files
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import may_be_inside
 from hivekeeper.steps.leftovers import find_staging, look_inside
@@ -129,7 +129,8 @@ def _find_unchanged(
     asked = [unit for unit in units if unit.name in known and own_place.is_inside(table, unit)]
     try:
         if table.partitioned:
-            above = look_at(files.look, list(dict.fromkeys(names.parent(unit.live) for unit in asked)), settings.max_files)
+            around = list(dict.fromkeys(names.parent(unit.live) for unit in asked))
+            above = look_at(files.look, around, most_files(settings.max_files, around))
             listed = {entry.path: entry for snapshot in above.values() for entry in snapshot.entries if entry.is_dir}
             seen = {place: Snapshot(True, entry.file_id, entry.mtime_ms) for place, entry in listed.items()}
         else:
@@ -301,12 +302,13 @@ def _find_tables(cluster: Cluster, full_names: Iterable[str]) -> Dict[str, Table
 
 
 def _look_at_units(files: Files, table: Table, units: Sequence[Unit], most: int) -> Tuple[Mapping[str, Snapshot], Mapping[str, str]]:
-    """As look_where_allowed; raises Refused above `most` entries. Directories outside the table are not listed: they are refused whatever
-    they hold, may be on servers that do not answer, and thousands of partitions may have one large directory.
+    """As look_where_allowed; raises Refused above `most` entries, or fewer with long paths. Directories outside the table are not listed:
+    they are refused whatever they hold, may be on servers that do not answer, and thousands of partitions may have one large directory.
     """
-    inside = [unit.live for unit in units if own_place.is_inside(table, unit)]
+    inside = list(dict.fromkeys(unit.live for unit in units if own_place.is_inside(table, unit)))
+    most = most_files(most, inside)
     with refused_if_too_many(table, most):
-        seen, denied = look_where_allowed(files, list(dict.fromkeys(inside)), most)
+        seen, denied = look_where_allowed(files, inside, most)
     return {**{unit.live: Snapshot(exists=True) for unit in units}, **seen}, denied
 
 
@@ -454,7 +456,7 @@ def refused_if_too_many(table: Table, most: int) -> Iterator[None]:
         yield
     except TooManyEntries:
         raise Refused(
-            f"{table.full_name}: the selected partitions, or their backups, have more than {most} files",
+            f"{table.full_name}: the selected partitions, or their backups, have more than {most} files (fewer may have long paths)",
             code=Code.TOO_MANY_FILES,
             next="select some partitions with --where, or raise max_files and the driver's memory outside the JVM",
         ) from None

@@ -16,7 +16,7 @@ from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refus
 from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, Guard, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
 from hivekeeper.plan import recover
-from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, NoPermission, SourceMissing
+from hivekeeper.ports import ALL, Cluster, Files, FilesError, Lock, NoPermission, SourceMissing, most_files
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
@@ -173,10 +173,12 @@ class Run:
     def most_listed(self, units: Iterable[PlannedUnit]) -> int:
         """How many entries of these units' directories are listed at once: so many may be only a part.
 
-        Twice what the plan has of them is as little as what it has: it may be that of a run for which `max_files` was higher.
+        Twice what the plan has of them is as little as what it has: it may be that of a run for which `max_files` was higher. Of
+        files with long paths fewer are listed.
         """
-        planned = sum(len(unit.manifest) + len(unit.expected) for unit in units)
-        return min(ALL, max(self.cluster.most_listed, 2 * planned))
+        planned = list(units)
+        in_plan = sum(len(unit.manifest) + len(unit.expected) for unit in planned)
+        return min(ALL, max(most_files(self.cluster.most_listed, (unit.live for unit in planned)), 2 * in_plan))
 
     def most_expected(self, units: Iterable[PlannedUnit]) -> int:
         """How many entries of these units' directories may be listed without being counted: twice what the plan has of them, and some."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from hivekeeper import jail, names
 from hivekeeper.codes import Exit
+from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.reasons import Code
 from hivekeeper.steps import observe
+from hivekeeper.steps.run_directory import Run
 from support import joined_desk
-from support.builders import a_table
+from support.builders import ROOT, a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import FakeFiles
 from support.fakes.rows import DataFile
@@ -383,3 +386,44 @@ def test_records_for_which_somebody_exchanges_millions_of_files_are_not_listed_t
     files.namespace.rename(aside, desk.control.top)
     assert code_of(desk.recover()) is None
     assert desk.world.rows_of(desk.table) == before
+
+
+# ---- files with long paths
+
+
+def deep():
+    """A table's directory, as deep as a metastore keeps one (4,000 characters)."""
+    return "/".join([ROOT, *["d" * 250] * 15])
+
+
+@pytest.mark.parametrize("command", ["compact", "backup"])
+def test_with_long_paths_a_table_may_have_fewer_files(command, monkeypatch):
+    """Each has its whole path here: where one of its characters is wide, 16 KB in place of the kilobyte that is counted."""
+    world = World()
+    world.add_table(a_table(["dt"], create_time=1_767_200_000, location=deep()), UNITS)
+    world.files.namespace.advance(3_600_000)
+    desk, counts = Desk(world, max_files=50, backup_table=False), listed(monkeypatch)
+    assert code_of(getattr(desk, command)(where="dt = '1'")) is Code.TOO_MANY_FILES
+    assert sum(counts) == 4
+    desk.settings = replace(desk.settings, max_files=550)
+    assert code_of(getattr(desk, command)()) is Code.TOO_MANY_FILES
+    desk.settings = replace(desk.settings, max_files=560)
+    assert code_of(getattr(desk, command)()) is None
+
+
+def test_of_those_that_come_while_a_run_is_at_work_fewer_are_listed():
+    run = SimpleNamespace(cluster=SimpleNamespace(most_listed=300))
+    short, long = (SimpleNamespace(live=live, manifest=range(10), expected=range(1)) for live in (ROOT, deep()))
+    assert Run.most_listed(run, [short]) == 300
+    assert Run.most_listed(run, [short, long]) == 44
+    assert Run.most_listed(run, iter([long])) == 22
+
+
+def test_of_records_with_long_paths_fewer_are_listed(monkeypatch):
+    monkeypatch.setattr(jail, "MOST_ENTRIES", 100)
+    files, place = FakeFiles(), deep()
+    files.make_directory(place)
+    for number in range(10):
+        files.write_new(f"{place}/{number}", "")
+    with pytest.raises(NeedsInvestigation, match="more than 7 entries"):
+        jail.confine_files(files).look([place])

@@ -32,8 +32,11 @@ class PartitionReading {
   private final int mostPartitions;
 
   private final Numbered storages = new Numbered();
-  /** By their values: a name may be spelled in another way than the one in which it is made here, and is then told twice. */
-  private final Map<List<String>, PartitionRow> rows = new LinkedHashMap<List<String>, PartitionRow>();
+  /**
+   * By the names that are made of their values here: one may be asked for by another spelling, and is then told twice. Not by the values
+   * themselves: where many have one hash, Java orders texts, but compares each list with all others.
+   */
+  private final Map<String, PartitionRow> rows = new LinkedHashMap<String, PartitionRow>();
   private List<FieldSchema> keys;
   private long weight;
   private long heaviest = 1;
@@ -127,7 +130,7 @@ class PartitionReading {
       long own = Weight.of(partition.getParameters());
       row.weight = own + Math.max(0L, Weight.of(sd.getLocation()) + 2 * Weight.of(partition.getValues()) - USUAL_PLACE);
       weight += row.weight + (storages.all.size() > known ? Weight.ofFormat(sd) : 0);
-      PartitionRow before = (PartitionRow) rows.put(row.values, row);
+      PartitionRow before = (PartitionRow) rows.put(row.name, row);
       if (before != null) {
         weight -= before.weight;
         moved = moved || !before.location.equals(row.location);
