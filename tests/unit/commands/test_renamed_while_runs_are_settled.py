@@ -1,0 +1,94 @@
+"""A tenant has many tables that are at the places of former ones, of which runs were interrupted with rows away, and renames one that was
+created in the second of these all the time: it may be any of them, so all tables of the metastore are read for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hivekeeper.codes import Exit
+from hivekeeper.commands.compact_swap import compact_swap
+from hivekeeper.config.settings import Settings
+from hivekeeper.model import Selection
+from hivekeeper.reasons import Code
+from support.builders import a_table
+from support.contexts import a_context
+from support.desk import Desk
+from support.world import World
+
+TABLES, SECOND = 20, 5
+HOUR_MS = 3_600_001
+# In a warehouse of a hundred thousand tables.
+MS_OF_READING = 60_000
+OTHER = "hdfs://nn/elsewhere"
+
+
+def interrupt(desk):
+    """The tenant takes the control directory away for a moment, once the first partition is exchanged."""
+    files, top = desk.world.files, desk.control.top
+
+    def take_away(what):
+        if "rename_exact" in what and "/retired/u00002" in what and files.stat(top):
+            files.before_step = None
+            files.writer.rename_into(top, f"{OTHER}/away")
+
+    files.before_step = take_away
+    assert desk.compact().code is Exit.INVESTIGATE
+    files.writer.rename_into(f"{OTHER}/away", top)
+    files.expire_locks()
+
+
+def a_world():
+    world = World()
+    world.catalog.databases.update(["tenant", "scratch"])
+    world.files.writer.make_directory(OTHER)
+    for nth in range(TABLES):
+        place = f"hdfs://nn/warehouse/tenant/t{nth}"
+        table = replace(a_table(["dt"], name=f"t{nth}", location=place, create_time=SECOND), database="tenant")
+        world.add_table(table, {"dt=1": [1000] * 3, "dt=2": [1000] * 3})
+        desk = Desk(world, table.full_name, backup_table=False)
+        interrupt(desk)
+        world.catalog.drop_table(table.full_name)
+        world.catalog.add_table(replace(table, create_time=100 + nth), [])
+    world.files.namespace.advance(HOUR_MS)
+    return world
+
+
+def rename_on_and_on(world):
+    """It has another name each time that somebody asks for it by the one that it had."""
+    table = replace(a_table(["dt"], name="x", location=f"{OTHER}/x", create_time=SECOND), database="scratch")
+    for one in (table, replace(table, name="still", location=f"{OTHER}/still", create_time=7)):
+        world.catalog.add_table(one, [])
+    ask = world.metastore.tables
+
+    def tables(database, names):
+        (own,) = (one for one in world.tables().values() if one.location == table.location)
+        if list(names) == [own.name]:
+            world.catalog.drop_table(own.full_name)
+            world.catalog.add_table(replace(own, name=f"{own.name}x"), [])
+        return ask(database, names)
+
+    world.metastore.tables = tables
+
+
+def read_slowly(world):
+    """Returns how often all databases were asked for, as the first thing of each reading."""
+    asked, ask = [], world.metastore.databases
+
+    def databases():
+        asked.append(1)
+        world.clock.elapsed_ms += MS_OF_READING
+        return ask()
+
+    world.metastore.databases = databases
+    return asked
+
+
+def test_all_tables_are_not_read_again_for_each_table_of_a_tenant_who_renames_one_on_and_on():
+    world = a_world()
+    rename_on_and_on(world)
+    asked = read_slowly(world)
+    settings = Settings(min_quiet_ms=0, backup_table=False)
+    result = compact_swap(a_context(world.cluster, Selection(databases=("tenant",)), "20260201t020304z-0000", settings))
+    assert [one.problem.code for one in result.tables] == [Code.METASTORE_UNUSABLE] * TABLES
+    assert len(asked) <= 4
