@@ -6,6 +6,7 @@ Before anything of a table that is gone is deleted: a table that was renamed or 
 from __future__ import annotations
 
 import logging
+import math
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -31,6 +32,9 @@ MOST_AGE_OF_TABLES_MS = 60_000
 MOST_AGE_OF_TABLES_BEFORE_MS = 3_600_000
 # Like the locations of tables (`ports.Metastore.locations_below`): reading all partitions of a metastore may take many minutes.
 MOST_AGE_OF_PARTITIONS_MS = 3_600_000
+# Once all tables were read again because one was renamed since, that is not done for so many times as long as it took: a tenant may rename
+# one all the time.
+KEEP_READ_AGAIN = 10
 # So often the partitions of tables that are renamed meanwhile are asked for.
 MOST_ROUNDS = 5
 # Stands for those of a database that may not be read, in messages: Hive 4 lets anybody call a table so.
@@ -103,6 +107,9 @@ class Census:
     _before: Reading = Reading(())
     _before_ms: Optional[float] = None
     _step: int = 1
+    # How many readings are still to come because of `expire`, and when it may be asked for more.
+    _readings_again: int = 0
+    _again_ms: float = -math.inf
     # Databases of which the metastore refuses the tables.
     _closed: Sequence[str] = ()
     _partitions: _ByPlace = field(default_factory=lambda: _ByPlace(()))
@@ -149,7 +156,11 @@ class Census:
         return self._tables
 
     def _read_all_tables(self) -> None:
-        found, closed = self._read_tables(self.cluster.metastore.databases()[:: self._step])
+        began_ms = self.cluster.clock.monotonic_ms()
+        try:
+            found, closed = self._read_tables(self.cluster.metastore.databases()[:: self._step])
+        finally:
+            self._note_reading(began_ms)
         self._before, self._before_ms = self._tables, self._tables_ms
         self._tables, self._closed, self._tables_ms = Reading(found), closed, self.cluster.clock.monotonic_ms()
         self._step = -self._step
@@ -188,9 +199,21 @@ class Census:
         unread = dict.fromkeys(table.full_name for table in (*near, *self._failing))
         return [*found, *((f"{name}/(which cannot be read)", top) for name in unread)]
 
-    def expire(self) -> None:
-        """Whoever asks next gets tables that were read since, twice."""
+    def expire(self) -> bool:
+        """Whether whoever asks next gets tables that were read since, twice: not if they were read again so lately that a command would do
+        little else.
+        """
+        if self.cluster.clock.monotonic_ms() < self._again_ms:
+            return False
         self._tables_ms = self._before_ms = None
+        self._readings_again = 2
+        return True
+
+    def _note_reading(self, began_ms: float) -> None:
+        if self._readings_again:
+            ended_ms = self.cluster.clock.monotonic_ms()
+            self._readings_again -= 1
+            self._again_ms = max(self._again_ms, ended_ms) + KEEP_READ_AGAIN * (ended_ms - began_ms)
 
     def _is_old(self, read_ms: Optional[float], most_ms: int) -> bool:
         return read_ms is None or self.cluster.clock.monotonic_ms() - read_ms > most_ms

@@ -61,11 +61,10 @@ def find_possible(cluster: Cluster, known: Table, paths: RunPaths) -> Possible:
     run = None if paths.top.startswith("file:") else cluster.files.stat(paths.top)
     since_id = run.file_id if run else 0
     found, is_old = _find_in_census(cluster, known, since_id)
-    if is_old:
-        # One of them has taken another name since all were read.
-        shared_census(cluster).expire()
-        found, _ = _find_in_census(cluster, known, since_id)
-    are_all = find_untold(shared_census(cluster).tables_twice(), known) is None
+    if is_old and shared_census(cluster).expire():
+        # One of them had taken another name since all were read.
+        found, is_old = _find_in_census(cluster, known, since_id)
+    are_all = not is_old and find_untold(shared_census(cluster).tables_twice(), known) is None
     return Possible([found[name] for name in sorted(found)], are_all)
 
 

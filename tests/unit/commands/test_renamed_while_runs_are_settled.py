@@ -6,8 +6,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from hivekeeper.codes import Exit
+from hivekeeper.commands.cleanup_orphans import clean_up_orphans
 from hivekeeper.commands.compact_swap import compact_swap
+from hivekeeper.commands.orphans import show_orphans
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
@@ -54,9 +58,9 @@ def a_world():
     return world
 
 
-def rename_on_and_on(world):
+def rename_on_and_on(world, by=("dt",)):
     """It has another name each time that somebody asks for it by the one that it had."""
-    table = replace(a_table(["dt"], name="x", location=f"{OTHER}/x", create_time=SECOND), database="scratch")
+    table = replace(a_table(by, name="x", location=f"{OTHER}/x", create_time=SECOND), database="scratch")
     for one in (table, replace(table, name="still", location=f"{OTHER}/still", create_time=7)):
         world.catalog.add_table(one, [])
     ask = world.metastore.tables
@@ -92,3 +96,30 @@ def test_all_tables_are_not_read_again_for_each_table_of_a_tenant_who_renames_on
     result = compact_swap(a_context(world.cluster, Selection(databases=("tenant",)), "20260201t020304z-0000", settings))
     assert [one.problem.code for one in result.tables] == [Code.METASTORE_UNUSABLE] * TABLES
     assert len(asked) <= 4
+
+
+def a_world_of_leftovers():
+    """Tables without partitions, which were dropped while a run had their rows away."""
+    world = World()
+    world.catalog.databases.update(["tenant", "scratch"])
+    world.catalog.homes["tenant"] = "hdfs://nn/warehouse/tenant.db"
+    for nth in range(TABLES):
+        place = f"hdfs://nn/warehouse/tenant.db/t{nth}"
+        table = replace(a_table((), name=f"t{nth}", kind="MANAGED_TABLE", location=place, create_time=SECOND), database="tenant")
+        world.add_table(table, {"": [1000] * 3})
+        desk = Desk(world, table.full_name, backup_table=False)
+        desk.kill_before(["rename_exact", f"/ready/u00001 {place}"], desk.compact)
+    for nth in range(TABLES):
+        world.catalog.drop_table(f"tenant.t{nth}")
+    world.files.namespace.advance(HOUR_MS)
+    return world
+
+
+@pytest.mark.parametrize("command", [show_orphans, clean_up_orphans])
+def test_nor_for_each_leftover_that_may_be_of_such_a_table(command):
+    world = a_world_of_leftovers()
+    rename_on_and_on(world, by=())
+    asked = read_slowly(world)
+    result = command(a_context(world.cluster, Selection(databases=("tenant",)), "20260201t020304z-0000"))
+    assert len(result.tables[0].orphans) == TABLES
+    assert len(asked) <= 8
