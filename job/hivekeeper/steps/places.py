@@ -7,6 +7,7 @@ Moves nothing. Puts back only partitions that the metastore's own discovery drop
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -69,12 +70,23 @@ def _find_table(run: Run, anew: bool = True) -> Tuple[Optional[Table], Optional[
     return found, None
 
 
+@dataclass
+class _Sought:
+    """For which run a command has last looked for its table's new name, and until when not for another one: whoever owns many tables may
+    rename, or drop, each of them while its run is at work, in a database whose tables take long to read.
+    """
+
+    by: str = ""
+    until_ms: float = -math.inf
+
+
 def _find_renamed(run: Run, anew: bool) -> Optional[Table]:
     """The table in the same database with the run's creation time and the same shape; None if there are none or several.
 
-    Raises FilesUnavailable if it is renamed again and again, and the run has looked for what was moved too long.
+    Raises FilesUnavailable if it is renamed again and again, and the run has looked for what was moved too long; and this or, if it is
+    looked for `anew`, MetastoreUnavailable if the command has just spent as much time on another table.
     """
-    known, clock = run.whereabouts, run.cluster.clock
+    known, clock, sought = run.whereabouts, run.cluster.clock, run.cluster.memory.of(_Sought)
     began_ms = clock.monotonic_ms()
     if not anew and began_ms <= known.new_names_until_ms:
         alike = _find_alike(run, known.new_names)
@@ -82,9 +94,13 @@ def _find_renamed(run: Run, anew: bool) -> Optional[Table]:
             return _only(alike)
     if not anew:
         known.require_time(run.table.full_name)
+    if sought.by != run.paths.top and began_ms < sought.until_ms:
+        what = f"{run.table.full_name} is not in the metastore any more; whether it has another name is asked a little later"
+        raise MetastoreUnavailable(what) if anew else FilesUnavailable(what)
     alike = _find_alike(run, None)
     known.new_names = tuple(one.name for one in alike)
     known.new_names_until_ms = usable_until(clock, began_ms)
+    sought.by, sought.until_ms = run.paths.top, usable_until(clock, began_ms, 0)
     known.spent_ms += clock.monotonic_ms() - began_ms
     return _only(alike)
 

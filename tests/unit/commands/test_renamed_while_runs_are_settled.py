@@ -4,6 +4,7 @@ created in the second of these all the time: it may be any of them, so all table
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -123,3 +124,42 @@ def test_nor_for_each_leftover_that_may_be_of_such_a_table(command):
     result = command(a_context(world.cluster, Selection(databases=("tenant",)), "20260201t020304z-0000"))
     assert len(result.tables[0].orphans) == TABLES
     assert len(asked) <= 8
+
+
+@pytest.mark.parametrize("new", ["{}x", ""], ids=["renamed", "dropped"])
+def test_nor_all_of_a_database_for_each_table_that_is_renamed_or_dropped_while_its_run_is_at_work(new):
+    world = World()
+    world.catalog.databases.add("tenant")
+    for nth in range(TABLES):
+        table = replace(a_table(["dt"], name=f"t{nth}", location=f"hdfs://nn/warehouse/tenant/t{nth}", create_time=nth), database="tenant")
+        world.add_table(table, {"dt=1": [1000] * 3, "dt=2": [1000] * 3})
+
+    def take_away(what):
+        found = re.search(r"rename_exact .*/tenant/(t\d+)/.*/retired/u00002", what)
+        table = world.catalog.tables.get(f"tenant.{found[1]}") if found else None
+        if table:
+            partitions = list(world.partitions(table.full_name).values())
+            world.catalog.drop_table(table.full_name)
+            if new:
+                world.catalog.add_table(replace(table, name=new.format(table.name)), partitions)
+
+    world.files.before_step = take_away
+    ask, asked = world.metastore.tables, []
+
+    def tables(database, names):
+        if len(names) > 1:
+            asked.append(len(names))
+            world.clock.elapsed_ms += MS_OF_READING
+        return ask(database, names)
+
+    world.metastore.tables = tables
+    settings = Settings(min_quiet_ms=0, backup_table=False)
+    result = compact_swap(a_context(world.cluster, Selection(databases=("tenant",)), "20260201t020304z-0000", settings))
+    assert len(asked) <= 2
+    world.files.before_step = None
+    # What was not asked is asked by the next command.
+    problems = [one.problem.code for one in result.tables if one.problem]
+    assert set(problems) == {Code.METASTORE_UNUSABLE}
+    if new:
+        again = compact_swap(a_context(world.another_process(), Selection(databases=("tenant",)), "20260202t020304z-0000", settings))
+        assert (again.code, len(again.tables)) == (Exit.DONE, TABLES)
