@@ -62,10 +62,10 @@ def refuse_renamed(cluster: Cluster, table: Table, control: ControlPaths, plan: 
     known, census, gone = plan.table, shared_census(cluster), ""
     if not known.create_time:
         return
-    if table_id(known) != table_id(table) and any(table_id(one) == table_id(known) for one in census.tables_twice()):
-        # It had its name when they were read: which one it has by now, they do not tell.
-        if not census.expire():
-            raise renamed_meanwhile(known.full_name)
+    is_told = table_id(known) != table_id(table) and any(table_id(one) == table_id(known) for one in census.tables_twice())
+    # It had its name when they were read: which one it has by now, they do not tell.
+    if is_told and not census.expire():
+        raise renamed_meanwhile(known.full_name)
     for one in census.tables_twice():
         if one.create_time != known.create_time or one.full_name in (table.full_name, known.full_name):
             continue

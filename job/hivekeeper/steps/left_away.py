@@ -7,9 +7,10 @@ Reads only. What lies there may be anybody's: records that others may have writt
 from __future__ import annotations
 
 import logging
+import math
 from contextlib import suppress
-from dataclasses import replace
-from typing import Collection, Iterable, Optional, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Collection, Dict, FrozenSet, Iterable, Iterator, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
@@ -20,12 +21,26 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import identity, ownership, run_directory
+from hivekeeper.steps.fitness import MOST_AGE_MS
 from hivekeeper.steps.observe import ask_where_allowed, find_existing
 
 log = logging.getLogger(__name__)
 
 # Entries of the directories of all runs, of which each has a few.
 MOST_IN_RUNS = 100_000
+
+
+@dataclass
+class _Known:
+    """What a command knows of the records at former places of tables, and until when that may be used: some seconds, or as long as it took
+    to read them. Whoever has many tables may point partitions of each at the places of all others, whose logs may be long.
+
+    `created`: by control directory, and by whose records are believed, when the tables were created of which interrupted runs have units
+    away. Those of another second are none of the table that is asked for.
+    """
+
+    until_ms: float = -math.inf
+    created: Dict[Tuple[str, FrozenSet[str]], FrozenSet[int]] = field(default_factory=dict)
 
 
 def has_taken_away(cluster: Cluster, control: ControlPaths, directories: Sequence[str]) -> bool:
@@ -86,6 +101,25 @@ def _how_to_set_back(table: Table, place: str) -> str:
 
 def _find_interrupted(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> Optional[str]:
     """The id of a run of this table, with a unit away, that the log does not know; all of them if it cannot be read."""
+    clock, known, which = cluster.clock, cluster.memory.of(_Known), (control.top, frozenset(trusted))
+    began_ms = clock.monotonic_ms()
+    if began_ms > known.until_ms:
+        known.until_ms, known.created = began_ms + MOST_AGE_MS, {}
+    if which in known.created and table.create_time not in known.created[which]:
+        return None
+    created: Set[int] = set()
+    found: Optional[str] = None
+    for plan in _read_plans_away(cluster, table, control, trusted):
+        created.add(plan.table.create_time)
+        with suppress(HivekeeperError):
+            found = found or (plan.run if identity.is_about(cluster, table, plan.table) else None)
+    known.created[which] = frozenset(created)
+    known.until_ms += 2 * (clock.monotonic_ms() - began_ms)
+    return found
+
+
+def _read_plans_away(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> Iterator[RunPlan]:
+    """The plans of the interrupted runs of a control directory that have units away. What cannot be read says nothing."""
     # It may be another table's, whose log is not kept.
     cluster = replace(cluster, log_entries={})
     try:
@@ -93,15 +127,15 @@ def _find_interrupted(cluster: Cluster, table: Table, control: ControlPaths, tru
         directories = store.find_runs(cluster.files, control)
     except (NeedsInvestigation, NoPermission, SourceMissing) as error:
         log.info("table=%s step=find-records failed reason=%r", table.log_field, str(error))
-        return None
+        return
     with suppress(HivekeeperError, NoPermission):
         directories = run_directory.find_unfinished(cluster, control)
     for directory in directories:
+        plan = None
         with suppress(HivekeeperError, NoPermission, SourceMissing):
             plan = _read_plan(cluster, table, control, directory) if has_taken_away(cluster, control, [directory]) else None
-            if plan and identity.is_about(cluster, table, plan.table):
-                return plan.run
-    return None
+        if plan:
+            yield plan
 
 
 def _read_plan(cluster: Cluster, table: Table, control: ControlPaths, directory: str) -> Optional[RunPlan]:

@@ -10,7 +10,6 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.commands.compact_swap import compact_swap
-from hivekeeper.commands.verify import verify
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
@@ -65,3 +64,14 @@ def test_the_records_of_other_tables_are_not_read_for_each_table(interrupted, mo
     result = compact_swap(a_context(world.cluster, ALL, "20260201t020304z-0000", SETTINGS))
     assert [table.problem for table in result.tables] == [None] * TABLES
     assert OTHERS <= len(read) <= 2 * OTHERS
+
+
+def test_a_table_is_told_of_its_own_interrupted_run_where_another_one_has_had_the_records_read_before(monkeypatch):
+    world = a_world(interrupted=OTHERS)
+    read = read_slowly(world, monkeypatch)
+    moved = replace(world.table("sales.t3"), location="hdfs://nn/new/t3")
+    world.files.writer.make_directory(moved.location)
+    world.catalog.put_table(moved)
+    result = compact_swap(a_context(world.cluster, Selection(tables=("tenant.p0", "sales.t3")), "20260201t020304z-0000", SETTINGS))
+    assert len(read) > OTHERS
+    assert [table.problem and table.problem.code for table in result.tables] == [None, Code.UNSETTLED]
