@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Callable, Iterator, List, Mapping, Sequence
+from typing import AbstractSet, Callable, Dict, Iterator, List, Mapping, Sequence, Set
 
 from hivekeeper import names
 from hivekeeper.commands import per_table, selection
@@ -72,10 +73,11 @@ class _Search:
     def look(self) -> None:
         cluster, database = self.context.cluster, self.database
         inside = selection.names_of_tables(cluster, database)
-        known = {f"{database}.{name}" for name in inside}
+        there = {f"{database}.{name}" for name in inside}
         tables: List[Table] = []
         for some in self._read(inside):
-            self.found += orphans.find_backup_tables(some, lambda name: name in known or exists(cluster, name))
+            there |= _find_there(cluster, {table.parameters.get(names.BACKUP_OF, "") for table in some} - there)
+            self.found += orphans.find_backup_tables(some, there.__contains__)
             tables += map(orphans.slim, some)
         if database in self.homes and not cluster.files.is_foreign(self.homes[database]):
             home = self.homes[database]
@@ -97,17 +99,36 @@ class _Search:
         self.found += _orphans_in(self.context, table, self.at_home)
 
 
+def _find_there(cluster: Cluster, marks: AbstractSet[str]) -> Set[str]:
+    """Those of these marks of which `exists` is true. The names of all tables in their databases tell of most that are: whoever has
+    thousands of tables may mark each of them with one whose definition takes long to read.
+    """
+    by_database: Dict[str, List[str]] = {}
+    for mark in filter(_is_name, marks):
+        by_database.setdefault(mark.partition(".")[0].lower(), []).append(mark)
+    there: Set[str] = set()
+    for database, some in by_database.items():
+        with suppress(KeyError, MetastoreRefused):
+            inside = frozenset(cluster.metastore.table_names(database))
+            there.update(mark for mark in some if mark.partition(".")[2].lower() in inside)
+    return {mark for mark in marks if mark in there or exists(cluster, mark)}
+
+
 def exists(cluster: Cluster, name: str) -> bool:
     """Whether the metastore has a table of this name now. So counts one of which it tells nothing, and a text that is no name: anybody may
     mark a table with either.
     """
-    if not names.TABLE.fullmatch(name) or len(name) > names.MOST_NAME:
+    if not _is_name(name):
         return True
     database, _, base = name.partition(".")
     try:
         return base in cluster.metastore.tables(database, [base])
     except MetastoreRefused:
         return True
+
+
+def _is_name(mark: str) -> bool:
+    return names.TABLE.fullmatch(mark) is not None and len(mark) <= names.MOST_NAME
 
 
 def _orphans_in(context: Context, table: Table, at_home: AtHome) -> List[Orphan]:

@@ -50,14 +50,14 @@ def test_its_definition_is_not_read_for_each_of_them(command):
 
 
 def test_what_is_not_there_is_told_and_what_is_not_known_is_not(monkeypatch):
-    world = a_world("tenant.heavy", "tenant.gone", "nowhere.gone", "no name", "closed.gone", "sales.m0", "sales.gone")
-    world.catalog.databases.add("closed")
-    ask = world.metastore.table_names
+    world = a_world("tenant.heavy", "tenant.gone", "nowhere.gone", "no name", "closed.gone", "sales.m0", "sales.gone", "Tenant.HEAVY")
+    for method in ("tables", "table_names"):
+        ask = getattr(world.metastore, method)
 
-    def refuse(database):
-        if database == "closed":
-            raise MetastoreRefused("no privilege")
-        return ask(database)
+        def refuse(database, *more, ask=ask):
+            if database == "closed":
+                raise MetastoreRefused("no privilege")
+            return ask(database, *more)
 
-    monkeypatch.setattr(world.metastore, "table_names", refuse)
+        monkeypatch.setattr(world.metastore, method, refuse)
     assert found(world, show_orphans) == ["tenant.gone", "nowhere.gone", "sales.gone"]
