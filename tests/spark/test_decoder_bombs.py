@@ -933,3 +933,13 @@ def test_pages_whose_values_take_no_bytes_are_read(copier, tmp_path, codec):
     sources = write_each(tmp_path, {name: lambda content=content: content for name, content in files.items()})
     answers = copier.digest([listed(source) for source in [tmp_path / "u", *sources]])
     assert [(answer.failed, answer.digest.rows) for answer in answers] == [("", 3)] * 3
+
+
+TOO_MANY = r"more values than .* can be expected to hold"
+
+
+def test_statistics_of_columns_are_read_in_a_time_that_grows_with_their_number(rows, tmp_path):
+    """The library looks for each column among all: a file of 160 KB took more than a minute, one of 2 MB hours."""
+    started = time.monotonic()
+    assert unreadable_orc(rows, tmp_path, {"u": orc_bombs.file_of_columns(80_000)}) == {"u": ""}
+    assert time.monotonic() - started < 20
