@@ -938,6 +938,24 @@ def test_pages_whose_values_take_no_bytes_are_read(copier, tmp_path, codec):
 TOO_MANY = r"more values than .* can be expected to hold"
 
 
+def test_deltas_that_are_no_values_count(copier, tmp_path):
+    """Twenty-five bytes for each page, and a block of deltas for it that may take all memory there is: of each all are decoded."""
+    kinds = {str(pages): lambda pages=pages: decoder_bombs.file_of_blocks(pages, 1 << 19) for pages in (1, 2000)}
+    copier._jobs.setMoreValues(1)
+    few, many = copier.digest([listed(source) for source in write_each(tmp_path, kinds)])
+    assert (few.failed, few.digest.rows) == ("", 3)
+    assert re.search(TOO_MANY, many.failed)
+
+
+def test_texts_of_a_dictionary_of_parquet_count_also_if_no_row_has_them(copier, tmp_path):
+    """Some hundred bytes for each row group, in Zstandard."""
+    kinds = {str(groups): lambda groups=groups: decoder_bombs.file_of_dictionaries(groups, 1_000_000) for groups in (1, 150)}
+    copier._jobs.setMoreValues(1)
+    few, many = copier.digest([listed(source) for source in write_each(tmp_path, kinds)])
+    assert (few.failed, few.digest.rows) == ("", 1)
+    assert re.search(TOO_MANY, many.failed)
+
+
 def test_statistics_of_columns_are_read_in_a_time_that_grows_with_their_number(rows, tmp_path):
     """The library looks for each column among all: a file of 160 KB took more than a minute, one of 2 MB hours."""
     started = time.monotonic()
