@@ -956,6 +956,24 @@ def test_texts_of_a_dictionary_of_parquet_count_also_if_no_row_has_them(copier, 
     assert re.search(TOO_MANY, many.failed)
 
 
+def test_alternatives_that_no_row_has_count(copier, tmp_path):
+    """The library goes through all rows for each alternative of a union."""
+    kinds = {str(children): lambda children=children: orc_bombs.file_of_unions(children, 1, 1_000_000) for children in (3, 4000)}
+    copier._jobs.setMoreValues(1)
+    few, many = copier.digest([listed(source) for source in write_each(tmp_path, kinds)], format="orc")
+    assert (few.failed, few.digest.rows) == ("", 1_000_000)
+    assert re.search(TOO_MANY, many.failed)
+
+
+def test_columns_of_each_stripe_count(copier, tmp_path):
+    """The library begins each column anew; seventy bytes stand for a stripe of thousands that have no bytes."""
+    kinds = {str(stripes): lambda stripes=stripes: orc_bombs.file_of_unions(7000, stripes, 1) for stripes in (1, 400)}
+    copier._jobs.setMoreValues(1)
+    few, many = copier.digest([listed(source) for source in write_each(tmp_path, kinds)], format="orc")
+    assert (few.failed, few.digest.rows) == ("", 1)
+    assert re.search(TOO_MANY, many.failed)
+
+
 def test_statistics_of_columns_are_read_in_a_time_that_grows_with_their_number(rows, tmp_path):
     """The library looks for each column among all: a file of 160 KB took more than a minute, one of 2 MB hours."""
     started = time.monotonic()

@@ -177,6 +177,19 @@ def file_of_stripes(types: Sequence[bytes], stripe: bytes, footer: bytes, stripe
     return b"ORC" + (stripe + footer) * stripes + foot + postscript + bytes([len(postscript)])
 
 
+def file_of_unions(children: int, stripes: int, rows: int) -> bytes:
+    """Of a union of so many numbers, of which only the first are there."""
+    places = b"".join(varint(number) for number in range(2, children + 2))
+    types = [message((1, STRUCT), (2, b"\x01"), (3, b"u")), message((1, UNION), (2, places))] + [message((1, BIGINT))] * children
+    runs = -(-rows // 130)
+    tags, numbers = packed(b"\x7f\x00" * runs), packed(b"\x7f\x00\x00" * runs)
+    if rows == 1:
+        tags, numbers = block(b"\xff\x00", False), block(b"\xff\x02", False)
+    described = [(1, message((1, DATA), (2, 1), (3, len(tags)))), (1, message((1, DATA), (2, 2), (3, len(numbers))))]
+    footer = packed(message(*described, *[(2, message((1, DIRECT)))] * (children + 2)))
+    return file_of_stripes(types, tags + numbers, footer, stripes, rows)
+
+
 def file_of_columns(columns: int) -> bytes:
     """Without rows, and with statistics of each."""
     places = b"".join(varint(number) for number in range(1, columns + 1))
