@@ -974,6 +974,16 @@ def test_columns_of_each_stripe_count(copier, tmp_path):
     assert re.search(TOO_MANY, many.failed)
 
 
+def test_footers_of_stripes_take_no_buffer_of_the_longest_block(rows, tmp_path):
+    """Five bytes each, ten thousand of them, of which each took 8 MiB for a moment."""
+    types = [orc_bombs.message((1, orc_bombs.STRUCT), (2, b"\x01"), (3, b"id")), orc_bombs.message((1, orc_bombs.TIMESTAMP))]
+    footer = orc_bombs.block(orc_bombs.deflated(b""))
+    bodies = {"u": orc_bombs.file_of_stripes(types, b"", footer, 10_000, size=(1 << 23) - 1)}
+    started = time.monotonic()
+    assert unreadable_orc(rows, tmp_path, bodies) == {"u": ""}
+    assert time.monotonic() - started < 5
+
+
 def test_statistics_of_columns_are_read_in_a_time_that_grows_with_their_number(rows, tmp_path):
     """The library looks for each column among all: a file of 160 KB took more than a minute, one of 2 MB hours."""
     started = time.monotonic()
