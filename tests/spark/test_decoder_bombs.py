@@ -933,3 +933,59 @@ def test_pages_whose_values_take_no_bytes_are_read(copier, tmp_path, codec):
     sources = write_each(tmp_path, {name: lambda content=content: content for name, content in files.items()})
     answers = copier.digest([listed(source) for source in [tmp_path / "u", *sources]])
     assert [(answer.failed, answer.digest.rows) for answer in answers] == [("", 3)] * 3
+
+
+TOO_MANY = r"more values than .* can be expected to hold"
+
+
+def test_deltas_that_are_no_values_count(copier, tmp_path):
+    """Twenty-five bytes for each page, and a block of deltas for it that may take all memory there is: of each all are decoded."""
+    kinds = {str(pages): lambda pages=pages: decoder_bombs.file_of_blocks(pages, 1 << 19) for pages in (1, 2000)}
+    copier._jobs.setMoreValues(1)
+    few, many = copier.digest([listed(source) for source in write_each(tmp_path, kinds)])
+    assert (few.failed, few.digest.rows) == ("", 3)
+    assert re.search(TOO_MANY, many.failed)
+
+
+def test_texts_of_a_dictionary_of_parquet_count_also_if_no_row_has_them(copier, tmp_path):
+    """Some hundred bytes for each row group, in Zstandard."""
+    kinds = {str(groups): lambda groups=groups: decoder_bombs.file_of_dictionaries(groups, 1_000_000) for groups in (1, 150)}
+    copier._jobs.setMoreValues(1)
+    few, many = copier.digest([listed(source) for source in write_each(tmp_path, kinds)])
+    assert (few.failed, few.digest.rows) == ("", 1)
+    assert re.search(TOO_MANY, many.failed)
+
+
+def test_alternatives_that_no_row_has_count(copier, tmp_path):
+    """The library goes through all rows for each alternative of a union."""
+    kinds = {str(children): lambda children=children: orc_bombs.file_of_unions(children, 1, 1_000_000) for children in (3, 4000)}
+    copier._jobs.setMoreValues(1)
+    few, many = copier.digest([listed(source) for source in write_each(tmp_path, kinds)], format="orc")
+    assert (few.failed, few.digest.rows) == ("", 1_000_000)
+    assert re.search(TOO_MANY, many.failed)
+
+
+def test_columns_of_each_stripe_count(copier, tmp_path):
+    """The library begins each column anew; seventy bytes stand for a stripe of thousands that have no bytes."""
+    kinds = {str(stripes): lambda stripes=stripes: orc_bombs.file_of_unions(7000, stripes, 1) for stripes in (1, 400)}
+    copier._jobs.setMoreValues(1)
+    few, many = copier.digest([listed(source) for source in write_each(tmp_path, kinds)], format="orc")
+    assert (few.failed, few.digest.rows) == ("", 1)
+    assert re.search(TOO_MANY, many.failed)
+
+
+def test_footers_of_stripes_take_no_buffer_of_the_longest_block(rows, tmp_path):
+    """Five bytes each, ten thousand of them, of which each took 8 MiB for a moment."""
+    types = [orc_bombs.message((1, orc_bombs.STRUCT), (2, b"\x01"), (3, b"id")), orc_bombs.message((1, orc_bombs.TIMESTAMP))]
+    footer = orc_bombs.block(orc_bombs.deflated(b""))
+    bodies = {"u": orc_bombs.file_of_stripes(types, b"", footer, 10_000, size=(1 << 23) - 1)}
+    started = time.monotonic()
+    assert unreadable_orc(rows, tmp_path, bodies) == {"u": ""}
+    assert time.monotonic() - started < 5
+
+
+def test_statistics_of_columns_are_read_in_a_time_that_grows_with_their_number(rows, tmp_path):
+    """The library looks for each column among all: a file of 160 KB took more than a minute, one of 2 MB hours."""
+    started = time.monotonic()
+    assert unreadable_orc(rows, tmp_path, {"u": orc_bombs.file_of_columns(80_000)}) == {"u": ""}
+    assert time.monotonic() - started < 20

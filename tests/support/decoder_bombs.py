@@ -248,3 +248,32 @@ FROM_A_DISTANCE_OF_0: Mapping[str, bytes] = {
     "snappy": b"\x0c\x0cabcd" + b"\x1e\0\0",
     "lz4_raw": b"\x30abc\0\0\x50defgh",
 }
+
+
+def file_of_blocks(pages: int, block: int) -> bytes:
+    """Three numbers in each page, in a block of so many deltas, which take no bits."""
+    return file_of(page(deltas(block=block, parts=1, widths=b"\0"), DELTA) * pages, rows=ROWS * pages)
+
+
+def file_of_dictionaries(groups: int, texts: int) -> bytes:
+    """Row groups of one row, each with a dictionary of so many empty texts."""
+    place = b"\0" + varint(1 << 1)
+    places = page(packed("zstd", place), DICTIONARY, 1, size=len(place))
+    pages = dictionary(packed("zstd", bytes(4 * texts)), texts, 4 * texts) + places
+    told: List[List[Field]] = []
+    for number in range(groups):
+        at = len(MAGIC) + number * len(pages)
+        column: List[Field] = [
+            (1, I32, BYTE_ARRAY),
+            (2, LIST, (I32, 1, [DICTIONARY])),
+            (3, LIST, (BINARY, 1, [b"id"])),
+            (4, I32, CODECS["zstd"]),
+            (5, I64, 1),
+            (6, I64, MOST),
+            (7, I64, len(pages)),
+            (9, I64, at),
+        ]
+        told.append([(1, LIST, (STRUCT, 1, [[(2, I64, at), (3, STRUCT, column)]])), (2, I64, MOST), (3, I64, 1)])
+    schema: List[List[Field]] = [[(4, BINARY, b"root"), (5, I32, 1)], [(1, I32, BYTE_ARRAY), (3, I32, 0), (4, BINARY, b"id")]]
+    fields: List[Field] = [(1, I32, 1), (2, LIST, (STRUCT, 2, schema)), (3, I64, groups), (4, LIST, (STRUCT, groups, told))]
+    return whole(pages * groups, write_struct(fields))

@@ -10,7 +10,7 @@ from typing import Callable, Mapping, Sequence, Tuple, Union
 
 from support.hostile_files import varint
 
-BIGINT, STRING, STRUCT, TIMESTAMP_INSTANT = 4, 7, 12, 18
+BIGINT, STRING, TIMESTAMP, STRUCT, UNION, TIMESTAMP_INSTANT = 4, 7, 9, 12, 13, 18
 PRESENT, DATA, LENGTH, DICTIONARY_DATA, SECONDARY, ROW_INDEX, FILE_STATISTICS = 0, 1, 2, 3, 5, 6, 101
 DIRECT, DICTIONARY, DIRECT_V2, DICTIONARY_V2 = 0, 1, 2, 3
 NONE, ZLIB, SNAPPY, LZO, LZ4, ZSTD = 0, 1, 2, 3, 4, 5
@@ -18,10 +18,11 @@ LARGE = 1_900_000_000
 
 
 def message(*fields: Tuple[int, Union[int, bytes]]) -> bytes:
-    out = b""
-    for number, value in fields:
-        out += varint(number << 3 | 2) + varint(len(value)) + value if isinstance(value, bytes) else varint(number << 3) + varint(value)
-    return out
+    parts = (
+        varint(number << 3 | 2) + varint(len(value)) + value if isinstance(value, bytes) else varint(number << 3) + varint(value)
+        for number, value in fields
+    )
+    return b"".join(parts)
 
 
 def file_of(
@@ -163,3 +164,35 @@ def file_of_dictionaries(stripes: int, texts: int) -> bytes:
     foot = packed(message((1, 3), (2, len(stripe) * stripes), *told, *types, (6, 3 * stripes), *statistics, (8, 0)))
     postscript = message((1, len(foot)), (2, ZLIB), (3, BLOCK), (4, b"\x00\x0c"), (5, 0), (8000, b"ORC"))
     return b"ORC" + stripe * stripes + foot + postscript + bytes([len(postscript)])
+
+
+def file_of_stripes(types: Sequence[bytes], stripe: bytes, footer: bytes, stripes: int, rows: int = 1, size: int = BLOCK) -> bytes:
+    """So many times the same stripe, of so many rows: its streams, and its footer in blocks. `size` is the one of buffers."""
+    whole = len(stripe) + len(footer)
+    sizes = [(2, 0), (3, len(stripe)), (4, len(footer)), (5, rows)]
+    told = [(3, message((1, 3 + number * whole), *sizes)) for number in range(stripes)]
+    counted = [(6, rows * stripes), (7, message((1, rows * stripes))), (8, 0)]
+    foot = packed(message((1, 3), (2, whole * stripes), *told, *[(4, one) for one in types], *counted))
+    postscript = message((1, len(foot)), (2, ZLIB), (3, size), (4, b"\x00\x0c"), (5, 0), (8000, b"ORC"))
+    return b"ORC" + (stripe + footer) * stripes + foot + postscript + bytes([len(postscript)])
+
+
+def file_of_unions(children: int, stripes: int, rows: int) -> bytes:
+    """Of a union of so many numbers, of which only the first are there."""
+    places = b"".join(varint(number) for number in range(2, children + 2))
+    types = [message((1, STRUCT), (2, b"\x01"), (3, b"u")), message((1, UNION), (2, places))] + [message((1, BIGINT))] * children
+    runs = -(-rows // 130)
+    tags, numbers = packed(b"\x7f\x00" * runs), packed(b"\x7f\x00\x00" * runs)
+    if rows == 1:
+        tags, numbers = block(b"\xff\x00", False), block(b"\xff\x02", False)
+    described = [(1, message((1, DATA), (2, 1), (3, len(tags)))), (1, message((1, DATA), (2, 2), (3, len(numbers))))]
+    footer = packed(message(*described, *[(2, message((1, DIRECT)))] * (children + 2)))
+    return file_of_stripes(types, tags + numbers, footer, stripes, rows)
+
+
+def file_of_columns(columns: int) -> bytes:
+    """Without rows, and with statistics of each."""
+    places = b"".join(varint(number) for number in range(1, columns + 1))
+    root = message((1, STRUCT), (2, places), *[(3, b"c")] * columns)
+    types = [(4, root), *[(4, message((1, BIGINT)))] * columns]
+    return file_with_blocks(packed(message((1, 3), (2, 0), *types, (6, 0), *[(7, message((1, 0)))] * (columns + 1), (8, 0))), ZLIB, BLOCK)

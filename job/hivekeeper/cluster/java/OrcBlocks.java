@@ -90,7 +90,8 @@ public class OrcBlocks {
           if (buffers > mostBuffers) {
             throw new IOException("the blocks of a section of " + stored.length + " bytes take more than " + mostBuffers + " bytes of buffers");
           }
-          if (buffer == null) buffer = ByteBuffer.allocate(size);
+          // Not as long as a block may be: stripes of some bytes, ten thousand of them, would take as many times 8 MiB.
+          if (buffer == null) buffer = ByteBuffer.allocate((int) Math.min((long) size, most + 1));
           buffer.clear();
           blocks.decompress(ByteBuffer.wrap(stored, begin, next - begin), buffer);
         }

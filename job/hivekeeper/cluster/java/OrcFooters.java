@@ -20,6 +20,7 @@ import org.apache.orc.StringColumnStatistics;
 import org.apache.orc.StripeInformation;
 import org.apache.orc.TimestampColumnStatistics;
 import org.apache.orc.TypeDescription;
+import org.apache.orc.impl.ColumnStatisticsImpl;
 
 /** Reads the footer of an ORC file. */
 class OrcFooters {
@@ -163,29 +164,31 @@ class OrcFooters {
 
   private static class Columns {
     private final Footer footer;
-    private final ColumnStatistics[] all;
-    private final List<OrcProto.ColumnStatistics> counts;
+    private final Reader reader;
+    private final List<OrcProto.ColumnStatistics> said;
     private final boolean areCounted;
 
     Columns(Footer footer, Reader reader) throws Exception {
       this.footer = footer;
-      all = reader.getStatistics();
-      counts = reader.getOrcProtoFileStatistics();
+      this.reader = reader;
+      // Not what the library makes of them: it looks for the type of each among all, so a hundred thousand columns take minutes.
+      said = reader.getOrcProtoFileStatistics();
       // ORC's Java writer counts nothing where it writes no index (`orc.create.index=false`), and says 0 for every column.
-      areCounted = all.length > 0 && all[0].getNumberOfValues() == reader.getNumberOfRows();
+      areCounted = !said.isEmpty() && ((OrcProto.ColumnStatistics) said.get(0)).getNumberOfValues() == reader.getNumberOfRows();
     }
 
     /** `entries` is the number of values of this type, nulls included; null if ORC does not record it (inside lists and maps). */
     void add(TypeDescription type, List<String> parts, Long entries) {
-      boolean counted = areCounted && type.getId() < all.length && ((OrcProto.ColumnStatistics) counts.get(type.getId())).hasNumberOfValues();
-      long present = counted ? all[type.getId()].getNumberOfValues() : 0L;
+      OrcProto.ColumnStatistics own = areCounted && type.getId() < said.size() ? (OrcProto.ColumnStatistics) said.get(type.getId()) : null;
+      boolean counted = own != null && own.hasNumberOfValues();
+      long present = counted ? own.getNumberOfValues() : 0L;
       if (!parts.isEmpty()) {
         ColumnFacts facts = new ColumnFacts();
         facts.valuesKnown = entries != null || counted;
         facts.values = entries == null ? present : entries.longValue();
         facts.nullsKnown = entries != null && counted;
         facts.nulls = facts.nullsKnown ? entries.longValue() - present : 0L;
-        if (present > 0) addBounds(facts, all[type.getId()]);
+        if (present > 0) addBounds(facts, statistics(type, own));
         footer.columns.put(footer.nameOf(parts), facts);
       }
       if (type.getChildren() == null) return;
@@ -196,6 +199,10 @@ class OrcFooters {
         Long inside = !struct ? null : parts.isEmpty() ? entries : counted ? Long.valueOf(present) : null;
         add((TypeDescription) type.getChildren().get(i), deeper, inside);
       }
+    }
+
+    private ColumnStatistics statistics(TypeDescription type, OrcProto.ColumnStatistics own) {
+      return ColumnStatisticsImpl.deserialize(type, own, reader.writerUsedProlepticGregorian(), reader.getConvertToProlepticGregorian());
     }
   }
 

@@ -1,5 +1,6 @@
 package hivekeeper.copy;
 
+import hivekeeper.WorkLimit;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -28,16 +29,21 @@ class EncodedCounts {
   private final int values;
   private final long longest;
   private final OpenPages open;
+  private final WorkLimit work;
   private final String what;
   private long taken;
   /** How many values are really there, if the bytes that were walked last are cut short; else no less than the library can read. */
   private long whole = Long.MAX_VALUE;
 
-  /** No value of the page, which has `values` of them, can take more bytes than `longest`. The memory for them is taken from `open`. */
-  EncodedCounts(int values, long longest, OpenPages open, String what) {
+  /**
+   * No value of the page, which has `values` of them, can take more bytes than `longest`. The memory for them is taken from `open`; what is
+   * decoded besides counts in `work`.
+   */
+  EncodedCounts(int values, long longest, OpenPages open, WorkLimit work, String what) {
     this.values = values;
     this.longest = longest;
     this.open = open;
+    this.work = work;
     this.what = what;
   }
 
@@ -155,7 +161,11 @@ class EncodedCounts {
     in.reset();
     long part = parts == 0 ? 0 : block / parts;
     // The library refuses others.
-    if (part > 0) take(Long.BYTES * (1 + (total + part - 1) / part * part) + Integer.BYTES * parts);
+    if (part <= 0) return total;
+    // A part is decoded to its end: in a few bytes it may have as many deltas as there is memory for.
+    long decoded = (total + part - 1) / part * part;
+    take(Long.BYTES * (1 + decoded) + Integer.BYTES * parts);
+    work.takeValues(decoded - Math.min(total, values));
     return total;
   }
 

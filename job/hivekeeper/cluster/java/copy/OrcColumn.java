@@ -28,6 +28,8 @@ import org.apache.orc.TypeDescription;
  */
 class OrcColumn {
   private static final long CANONICAL = 0x7ff8000000000000L;
+  /** As many entries as take the time of one value where nothing is there. */
+  private static final int PASSED_PER_VALUE = 4;
 
   final int id;
   /** The values of the current stripe, null if nobody compares them. */
@@ -92,13 +94,16 @@ class OrcColumn {
   void foldRows(ColumnVector[] columns, int count, long[] hashes) throws IOException {
     places = grown(places, count);
     for (int i = 0; i < count; i++) places[i] = i;
-    for (int i = 0; i < children.length; i++) children[i].fold(columns[i], places, places, count, hashes);
+    for (int i = 0; i < children.length; i++) children[i].fold(columns[i], places, places, count, count, hashes);
     if (range != null) range.addCount(count);
   }
 
-  /** Folds the value at at[i] into the hash of row rows[i], for the first `count`. */
-  private void fold(ColumnVector vector, int[] at, int[] rows, int count, long[] hashes) throws IOException {
-    work.takeValues(count);
+  /**
+   * Folds the value at at[i] into the hash of row rows[i], for the first `count`. The vector has `entries`: the library has gone through all of
+   * them, also through those that are another alternative of a union, or in a struct that is not there.
+   */
+  private void fold(ColumnVector vector, int[] at, int[] rows, int count, long entries, long[] hashes) throws IOException {
+    work.takeValues(Math.max((long) count, entries / PASSED_PER_VALUE));
     if (vector instanceof DoubleColumnVector) keepZeroSigns(vector);
     places = grown(places, count);
     owners = grown(owners, count);
@@ -116,7 +121,7 @@ class OrcColumn {
       }
     }
     if (range != null) range.addCount(found);
-    if (found > 0) foldPresent(vector, hashes);
+    if (found > 0) foldPresent(vector, entries, hashes);
   }
 
   /** The library's reader takes 0.0 and -0.0 as one repeated value, but has read each in its place. */
@@ -124,14 +129,14 @@ class OrcColumn {
     if (vector.noNulls) vector.isRepeating = false;
   }
 
-  private void foldPresent(ColumnVector vector, long[] hashes) throws IOException {
+  private void foldPresent(ColumnVector vector, long entries, long[] hashes) throws IOException {
     if (vector instanceof BytesColumnVector) foldBytes((BytesColumnVector) vector, hashes);
     else if (vector instanceof LongColumnVector) foldLongs((LongColumnVector) vector, hashes);
     else if (vector instanceof DoubleColumnVector) foldDoubles((DoubleColumnVector) vector, hashes);
     else if (vector instanceof DecimalColumnVector) foldDecimals((DecimalColumnVector) vector, hashes);
     else if (vector instanceof TimestampColumnVector) foldTimestamps((TimestampColumnVector) vector, hashes);
-    else if (vector instanceof StructColumnVector) foldStruct((StructColumnVector) vector, hashes);
-    else if (vector instanceof UnionColumnVector) foldUnion((UnionColumnVector) vector, hashes);
+    else if (vector instanceof StructColumnVector) foldStruct((StructColumnVector) vector, entries, hashes);
+    else if (vector instanceof UnionColumnVector) foldUnion((UnionColumnVector) vector, entries, hashes);
     else if (vector instanceof ListColumnVector) foldLists((MultiValuedColumnVector) vector, hashes);
     else if (vector instanceof MapColumnVector) foldLists((MultiValuedColumnVector) vector, hashes);
     else throw new IOException("the column " + name + " has the type " + kind + ", which cannot be copied");
@@ -208,12 +213,12 @@ class OrcColumn {
     }
   }
 
-  private void foldStruct(StructColumnVector vector, long[] hashes) throws IOException {
+  private void foldStruct(StructColumnVector vector, long entries, long[] hashes) throws IOException {
     for (int i = 0; i < found; i++) add(hashes, i, 1L);
-    for (int i = 0; i < children.length; i++) children[i].fold(vector.fields[i], places, owners, found, hashes);
+    for (int i = 0; i < children.length; i++) children[i].fold(vector.fields[i], places, owners, found, entries, hashes);
   }
 
-  private void foldUnion(UnionColumnVector vector, long[] hashes) throws IOException {
+  private void foldUnion(UnionColumnVector vector, long entries, long[] hashes) throws IOException {
     for (int i = 0; i < found; i++) add(hashes, i, vector.tags[places[i]]);
     for (int tag = 0; tag < children.length; tag++) {
       int[] at = new int[found];
@@ -224,7 +229,7 @@ class OrcColumn {
         at[count] = places[i];
         rows[count++] = owners[i];
       }
-      children[tag].fold(vector.fields[tag], at, rows, count, hashes);
+      children[tag].fold(vector.fields[tag], at, rows, count, entries, hashes);
     }
   }
 
@@ -248,10 +253,10 @@ class OrcColumn {
 
   private void foldInside(MultiValuedColumnVector vector, int[] at, int[] rows, int count, long[] hashes) throws IOException {
     if (vector instanceof ListColumnVector) {
-      children[0].fold(((ListColumnVector) vector).child, at, rows, count, hashes);
+      children[0].fold(((ListColumnVector) vector).child, at, rows, count, vector.childCount, hashes);
     } else {
-      children[0].fold(((MapColumnVector) vector).keys, at, rows, count, hashes);
-      children[1].fold(((MapColumnVector) vector).values, at, rows, count, hashes);
+      children[0].fold(((MapColumnVector) vector).keys, at, rows, count, vector.childCount, hashes);
+      children[1].fold(((MapColumnVector) vector).values, at, rows, count, vector.childCount, hashes);
     }
   }
 

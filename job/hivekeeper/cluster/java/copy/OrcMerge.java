@@ -27,6 +27,8 @@ import org.apache.orc.impl.MemoryManagerImpl;
 class OrcMerge extends FileMerge {
   private static final int LEAST_STRIDE = 1000;
   private static final int LEAST_OF_BATCH = 64;
+  /** What it takes to begin a column in a stripe, in values: footers of stripes that are compressed have thousands in some bytes. */
+  private static final long VALUES_OF_COLUMN = 128L;
   private static final long MOST_STRIDE_OF_BLOOMS = 1L << 20;
   /** Most of them have one false positive of a hundred. */
   private static final long BLOOM_BYTES_OF_ROW = 2L;
@@ -161,6 +163,7 @@ class OrcMerge extends FileMerge {
     long[] hashes = new long[batch.getMaxSize()];
     int number = 0;
     for (Object stripe : source.reader.getStripes()) {
+      work.takeValues(VALUES_OF_COLUMN * columns.size());
       for (OrcColumn column : columns) {
         if (checksClaims) ((OrcColumn) column).range.clear();
       }

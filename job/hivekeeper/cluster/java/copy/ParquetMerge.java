@@ -82,7 +82,7 @@ class ParquetMerge extends FileMerge {
         skipEmpty(source, (BlockMetaData) block);
         continue;
       }
-      SourcePages pages = source.nextPages((BlockMetaData) block, memory);
+      SourcePages pages = source.nextPages((BlockMetaData) block, memory, work);
       ColumnReadStoreImpl store = new ColumnReadStoreImpl(pages, new SchemaWalk(schema), schema, writer);
       Map<ColumnPath, ChunkClaims> claims = claimsOf((BlockMetaData) block);
       for (ColumnCopier column : columns) {

@@ -5,6 +5,7 @@ import hivekeeper.ColumnNames;
 import hivekeeper.DecodedFooter;
 import hivekeeper.ParquetTail;
 import hivekeeper.Undecodable;
+import hivekeeper.WorkLimit;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.Collection;
@@ -90,7 +91,7 @@ class ParquetSource {
   }
 
   /** The pages of the next row group, which is this one. What it takes to read them is looked at before. */
-  SourcePages nextPages(BlockMetaData block, TaskMemory memory) throws IOException {
+  SourcePages nextPages(BlockMetaData block, TaskMemory memory, WorkLimit work) throws IOException {
     OpenPages open = memory.openPages(block.getColumns().size());
     long longest = 0;
     long stored = 0;
@@ -106,7 +107,7 @@ class ParquetSource {
     }
     if (stored > memory.storedBytes) throw new ShareExceeded("a row group as it is stored", stored, memory.storedBytes);
     codecs.limit(longest);
-    return new SourcePages(reader.readNextRowGroup(), codecs, open, block);
+    return new SourcePages(reader.readNextRowGroup(), codecs, open, work, block);
   }
 
   private static byte[] readFooter(FileSystem fs, Path place, long begin, long length) throws IOException {

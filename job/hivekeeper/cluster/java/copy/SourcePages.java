@@ -1,5 +1,6 @@
 package hivekeeper.copy;
 
+import hivekeeper.WorkLimit;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -32,17 +33,22 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
  * A page lies in one piece, because the library's streams over several allocate whatever length a value claims.
  */
 class SourcePages implements PageReadStore {
+  /** What it takes to look for a text in a dictionary, in values that are read. */
+  private static final long LOOKS_OF_TEXT = 4L;
+
   private final PageReadStore pages;
   private final BoundedCodecs codecs;
   private final OpenPages open;
+  private final WorkLimit work;
   private final BlockMetaData block;
   private final Map<ColumnDescriptor, DictionaryPage> dictionaries = new HashMap<ColumnDescriptor, DictionaryPage>();
 
-  /** Of this row group. */
-  SourcePages(PageReadStore pages, BoundedCodecs codecs, OpenPages open, BlockMetaData block) {
+  /** Of this row group. Values that no row has count in `work`. */
+  SourcePages(PageReadStore pages, BoundedCodecs codecs, OpenPages open, WorkLimit work, BlockMetaData block) {
     this.pages = pages;
     this.codecs = codecs;
     this.open = open;
+    this.work = work;
     this.block = block;
   }
 
@@ -57,6 +63,8 @@ class SourcePages implements PageReadStore {
   /** Of a column of texts whose reader is open; null if it has none. */
   Dictionary dictionary(ColumnDescriptor column) {
     DictionaryPage page = (DictionaryPage) dictionaries.get(column);
+    // Each is looked for in the copy's dictionary.
+    if (page != null) work.takeValues(LOOKS_OF_TEXT * page.getDictionarySize());
     try {
       return page == null ? null : page.getEncoding().initDictionary(column, page);
     } catch (IOException broken) {
@@ -103,6 +111,8 @@ class SourcePages implements PageReadStore {
       int size = page.getDictionarySize();
       int bytes = page.getUncompressedSize();
       if (size < 0 || size > bytes) throw new IllegalStateException("a dictionary of " + bytes + " bytes claims " + size + " values");
+      // Also if no row has them: empty texts take four bytes, of which Zstandard packs thirty thousand into one.
+      work.takeValues(size);
       PrimitiveTypeName type = column.getPrimitiveType().getPrimitiveTypeName();
       boolean number = type == PrimitiveTypeName.INT32 || type == PrimitiveTypeName.INT64
           || type == PrimitiveTypeName.FLOAT || type == PrimitiveTypeName.DOUBLE;
@@ -115,7 +125,7 @@ class SourcePages implements PageReadStore {
       try {
         // Its bytes may be a stream, which is read once.
         ByteBuffer bytes = page.getBytes().toByteBuffer();
-        new EncodedCounts(page.getDictionarySize(), bytes.remaining(), open, what).walkTexts(asStream(bytes));
+        new EncodedCounts(page.getDictionarySize(), bytes.remaining(), open, work, what).walkTexts(asStream(bytes));
         DictionaryPage again = new DictionaryPage(asInput(bytes), page.getUncompressedSize(), page.getDictionarySize(), page.getEncoding());
         dictionaries.put(column, again);
         return again;
@@ -200,7 +210,7 @@ class SourcePages implements PageReadStore {
     /** No value takes more bytes than all pages of the column so far: a value may continue one of the page before (PARQUET-246). */
     private EncodedCounts counts(DataPage page) {
       seen += held;
-      return new EncodedCounts(page.getValueCount(), seen, open, what);
+      return new EncodedCounts(page.getValueCount(), seen, open, work, what);
     }
 
     private ByteBuffer inOnePiece(BytesInput bytes) throws IOException {
