@@ -117,7 +117,6 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     seen = run.look([unit], [live, incoming])
     seen_above = run.files.look_hidden(above, listings.MOST_HIDDEN + 1)
     entries_above = [entry for directory in above for entry in seen_above[directory].entries]
-    run.count_above(len(entries_above))
     unsure = listings.find_unsure(entries_above, clock_ms, run.leftover_ms)
     inside = look_inside(run.files, [*unsure, *find_staging(seen[live].entries)])
     checked = Checked({live: seen[live], **seen_above, **inside}, clock_ms, began_ms, seen[incoming].entries, seen[incoming].file_id)

@@ -34,8 +34,6 @@ MOST_USES_OF_A_TIME = 50
 LONG_GAP_MS = 10_000
 # Of one unit, beyond twice what was planned: a NameNode tells so many at once by default (dfs.ls.limit), and some files come late to any.
 MOST_LATE = 1000
-# The same of what is hidden above it.
-MOST_ABOVE = 1000
 # In all units of a run, or four times what is listed at once where that is more.
 MOST_BEYOND = 1_000_000
 
@@ -74,8 +72,8 @@ class MovedUp:
 
 @dataclass
 class Listed:
-    """How many entries of its units' directories, and hidden ones above these, a run has listed beyond what its plan lets expect.
-    `planned`: by directory, the entries it had then, of units of which the plan has only some files.
+    """How many entries of its units' directories a run has listed beyond what its plan lets expect. `planned`: by directory, the entries it
+    had then, of units of which the plan has only some files.
     """
 
     beyond: int = 0
@@ -216,10 +214,6 @@ class Run:
 
     def count_listed(self, units: Sequence[PlannedUnit], entries: int) -> None:
         self.listed.beyond += max(0, entries - self.most_expected(units))
-
-    def count_above(self, entries: int) -> None:
-        """Count what is hidden above a unit: ten thousand entries take half a second, for each of thousands of units."""
-        self.listed.beyond += max(0, entries - MOST_ABOVE)
 
     @property
     def has_listed_enough(self) -> bool:

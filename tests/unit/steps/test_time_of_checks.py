@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
-from hivekeeper.steps import run_directory
 from support.builders import a_table
 from support.desk import Desk
 from support.world import World
@@ -46,17 +45,3 @@ def test_a_run_gives_up_some_minutes_after_it_began_to_check_in_vain(monkeypatch
     assert result.code is Exit.PARTIAL
     assert codes == {Code.KEEPS_CHANGING}
     assert desk.world.clock.elapsed_ms < 11 * MINUTE_MS
-
-
-def test_what_is_hidden_above_counts_among_what_a_run_lists(monkeypatch):
-    """Nobody changes it: each check lists all of it, for half a second."""
-    monkeypatch.setattr(run_directory, "MOST_BEYOND", 20_000)
-    world = World()
-    world.add_table(a_table(["dt"], create_time=5), {f"dt={nth}": [1000] * 2 for nth in range(30)})
-    desk = Desk(world, backup_table=False, max_files=100)
-    for nth in range(3000):
-        world.add_file(f"{desk.live()}/.x{nth}", [])
-    world.files.namespace.advance(3_600_000)
-    done = [sum(unit.outcome.code == "swapped" for unit in desk.compact().tables[0].units) for _ in range(3)]
-    assert 0 < done[0] < 15
-    assert sum(done) == 30
