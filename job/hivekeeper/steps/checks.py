@@ -30,11 +30,8 @@ MOST_BY_ONE = 8
 OTHER_DIRECTORY = Reason(Code.CHANGED_MEANWHILE, "another directory came to its place")
 GONE = Reason(Code.DIRECTORY_GONE, "its directory is gone")
 LISTED_ENOUGH = Reason(Code.CHANGED_MEANWHILE, "so many files came to partitions of this run that no more of them are looked at")
-CHECKED_ENOUGH = Reason(Code.KEEPS_CHANGING, "partitions of this run kept changing for so long that no more of them are looked at")
 # Of one unit. Where one takes too long, the next one does too, as a rule, and a table may have ten thousand units.
 MOST_MS_OF_CHECKS = 5000
-# Of all units of a run, of checks that had to be made again: other tables wait.
-MOST_MS_IN_VAIN = 600_000
 
 
 @dataclass(frozen=True)
@@ -57,11 +54,10 @@ class Checked:
 def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
     """Repeat step 4 until its result is recent enough: by listings, or by ids and times if listing takes too long."""
     clock = run.cluster.clock
-    if run.has_listed_enough or run.in_vain.ms > MOST_MS_IN_VAIN:
-        return Checked({}, 0, clock.monotonic_ms(), why=LISTED_ENOUGH if run.has_listed_enough else CHECKED_ENOUGH)
+    if run.has_listed_enough:
+        return Checked({}, 0, clock.monotonic_ms(), why=LISTED_ENOUGH)
     end_ms: Optional[float] = None
     for _ in range(MOST_CHECKS):
-        first_ms = clock.monotonic_ms()
         if end_ms is not None and clock.monotonic_ms() > end_ms:
             break
         checked = check(run, unit, incoming, recent_time)
@@ -82,7 +78,6 @@ def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
                 return checked
             if clock.monotonic_ms() > end_ms:
                 break
-        run.in_vain.ms += clock.monotonic_ms() - first_ms
     what = f"it keeps changing, or the file system needs more than {MOST_MS_BETWEEN_CHECK_AND_RENAME} ms for one check"
     return replace(checked, why=Reason(Code.KEEPS_CHANGING, what))
 

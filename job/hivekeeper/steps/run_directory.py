@@ -81,13 +81,6 @@ class Listed:
 
 
 @dataclass
-class InVain:
-    """How long a run has checked units that changed meanwhile."""
-
-    ms: float = 0.0
-
-
-@dataclass
 class HiveLock:
     """Whether a run has waited for Hive's own lock in vain."""
 
@@ -130,7 +123,6 @@ class Run:
     listed: Listed = field(default_factory=Listed, compare=False)
     whereabouts: Whereabouts = field(default_factory=Whereabouts, compare=False)
     hive_lock: HiveLock = field(default_factory=HiveLock, compare=False)
-    in_vain: InVain = field(default_factory=InVain, compare=False)
 
     @property
     def is_recovered(self) -> bool:
