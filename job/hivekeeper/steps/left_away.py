@@ -111,7 +111,7 @@ def _find_interrupted(cluster: Cluster, table: Table, control: ControlPaths, tru
     found: Optional[str] = None
     for plan in _read_plans_away(cluster, table, control, trusted):
         created.add(plan.table.create_time)
-        with suppress(HivekeeperError):
+        with suppress(HivekeeperError, NoPermission, SourceMissing):
             found = found or (plan.run if identity.is_about(cluster, table, plan.table) else None)
     known.created[which] = frozenset(created)
     known.until_ms += 2 * (clock.monotonic_ms() - began_ms)
