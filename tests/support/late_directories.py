@@ -66,3 +66,27 @@ def act_before_live_is_settled(desk, act, monkeypatch, unit="dt=1"):
         return settle_live(self, *args, **more)
 
     monkeypatch.setattr(DirectoryExchange, "settle_live", act_then_settle)
+
+
+def desk_in_gap(command):
+    """With the id of the run, and where it has what is to come in."""
+    desk = desk_before(command)
+    _, coming = kill_in_gap(desk, command)
+    return desk, desk.runs[-1], coming
+
+
+def kill_in_gap(desk, command):
+    """Returns the directory of the killed run, and where in it is what is to come in."""
+    live, coming = desk.live("dt=1"), "ready" if command == "compact" else "restoring"
+    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
+    return _directory_of(desk, desk.runs[-1]), coming
+
+
+def place(desk, killed, state):
+    """Recoveries rename the directory of a run."""
+    return f"{_directory_of(desk, killed)}/{state}"
+
+
+def _directory_of(desk, killed):
+    (run,) = (one for one in desk.run_directories() if one.startswith(killed))
+    return f"{desk.control.runs}/{run}"

@@ -15,6 +15,9 @@ from hivekeeper.plan.sizing import Lengths
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.joins import Inside
 
+# What an operator does about lost blocks.
+LOST_BLOCKS_TO_DO = "see docs/runbook.md, blocks are lost"
+
 
 def find_inside(history: History) -> Mapping[str, Inside]:
     """By name, the files that have old ones inside, in whatever partition: theirs may have been renamed since.

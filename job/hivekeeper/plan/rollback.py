@@ -13,15 +13,13 @@ from hivekeeper import names
 from hivekeeper.model import Block, Snapshot, Unit
 from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.plan.chain import Told
-from hivekeeper.plan.inside import has_lost_rows
+from hivekeeper.plan.inside import LOST_BLOCKS_TO_DO, has_lost_rows
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, History, UnitKey
 from hivekeeper.runlog.joins import Inside, Join, fingerprint
 from hivekeeper.runlog.manifests import FileKey, ManifestFile
 from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit, absolute
-
-LOSSY_TO_DO = "see docs/runbook.md, blocks are lost"
 
 
 @dataclass
@@ -155,10 +153,10 @@ def plan_undoing(chains: Mapping[str, Sequence[Effect]], units: Mapping[str, Uni
             continue
         lost, of_live = _find_lossy(planned, around)
         if lost and not of_live:
-            refused[partition] = Reason(Code.LOST_BLOCKS, f"{lost}, and live can be read", LOSSY_TO_DO)
+            refused[partition] = Reason(Code.LOST_BLOCKS, f"{lost}, and live can be read", LOST_BLOCKS_TO_DO)
             continue
         if lost:
-            lossy[partition] = Reason(Code.LOST_BLOCKS, f"{lost}; nor of {of_live}, which leaves live", LOSSY_TO_DO)
+            lossy[partition] = Reason(Code.LOST_BLOCKS, f"{lost}; nor of {of_live}, which leaves live", LOST_BLOCKS_TO_DO)
         steps.extend(planned)
     return Undoing(tuple(steps), refused, lossy=lossy)
 

@@ -11,6 +11,7 @@ from typing import Callable, Iterable, Mapping, Optional
 
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot
+from hivekeeper.plan.inside import LOST_BLOCKS_TO_DO
 from hivekeeper.ports import NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
@@ -24,7 +25,6 @@ from hivekeeper.steps.exchange import Exchange, Words
 from hivekeeper.steps.lost_blocks import find_unreadable
 from hivekeeper.steps.run_directory import Run, require_own_directory
 
-COPY_TO_DO = "see docs/runbook.md, blocks are lost"
 WORDS = Words(Outcome.SWAPPED, Outcome.GIVEN_UP, Outcome.NOT_SWAPPED, after="swap")
 
 
@@ -130,7 +130,7 @@ def drop_ready(run: Run, unit: PlannedUnit) -> Optional[Reason]:
             return None
         _keep(run, unit)
     what = f"no DataNode had some blocks of its old files in {unit.live}; their proved copy is kept in {kept}"
-    return Reason(Code.LIVE_LOST_BLOCKS, what, COPY_TO_DO)
+    return Reason(Code.LIVE_LOST_BLOCKS, what, LOST_BLOCKS_TO_DO)
 
 
 def _keep(run: Run, unit: PlannedUnit) -> None:

@@ -19,7 +19,7 @@ from support.desk import desk_by, outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import at, survive
-from support.late_directories import BOTH, act_before_live_is_settled, copy_to, desk_before, leaves, put_back_with
+from support.late_directories import BOTH, act_before_live_is_settled, copy_to, desk_before, kill_in_gap, leaves, put_back_with
 
 
 def unit_of(desk):
@@ -79,15 +79,13 @@ def test_copies_at_the_place_of_a_unit_that_a_killed_run_had_away(command, is_sp
     desk = desk_before(command)
     rows = desk.world.rows_of(desk.table)
     live = desk.live("dt=1")
-    coming = "ready" if command == "compact" else "restoring"
-    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
-    (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
-    for path, content in list(desk.world.files.contents(f"{desk.control.runs}/{run}/{coming if of_new else 'retired'}/u00001").items()):
+    run, coming = kill_in_gap(desk, command)
+    for path, content in list(desk.world.files.contents(f"{run}/{coming if of_new else 'retired'}/u00001").items()):
         desk.world.files.writer.add(f"{live}/{path.rpartition('/')[2]}", content, desk.world.files.stat(path).length)
     desk.world.mark_success(live)
     assert desk.world.rows_of(desk.table) == rows
     if is_spoiled:
-        desk.world.files.writer.open(f"{desk.control.runs}/{run}/retired/u00001/open.parquet")
+        desk.world.files.writer.open(f"{run}/retired/u00001/open.parquet")
     assert desk.recover().code is Exit.INVESTIGATE
     assert desk.world.rows_of(desk.table) == rows
 
@@ -100,14 +98,12 @@ def test_copies_with_something_else_at_the_place_of_a_unit_that_a_killed_run_had
     desk = desk_before(command)
     rows = desk.world.rows_of(desk.table)
     live, files = desk.live("dt=1"), desk.world.files
-    coming = "ready" if command == "compact" else "restoring"
-    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
-    (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
-    for path, content in list(files.contents(f"{desk.control.runs}/{run}/retired/u00001").items()):
+    run, _ = kill_in_gap(desk, command)
+    for path, content in list(files.contents(f"{run}/retired/u00001").items()):
         files.writer.add(f"{live}/{path.rpartition('/')[2]}", content, files.stat(path).length)
     files.writer.add(f"{live}/{beside}", DataFile(("new",)), 77)
     if is_spoiled:
-        files.writer.open(f"{desk.control.runs}/{run}/retired/u00001/open.parquet")
+        files.writer.open(f"{run}/retired/u00001/open.parquet")
     result = desk.recover()
     there = desk.world.rows_of(desk.table)
     assert {row: count for row, count in there.items() if row != "new"} == rows
@@ -144,10 +140,8 @@ def test_files_that_somebody_has_moved_back_while_a_killed_run_had_the_unit_away
     desk = desk_before(command)
     rows = desk.world.rows_of(desk.table)
     live, files = desk.live("dt=1"), desk.world.files
-    coming = "ready" if command == "compact" else "restoring"
-    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
-    (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
-    left = f"{desk.control.runs}/{run}/retired/u00001"
+    run, _ = kill_in_gap(desk, command)
+    left = f"{run}/retired/u00001"
     files.writer.make_directory(live)
     for path in sorted(path for path in files.contents(left) if path.rpartition("/")[0] == left)[:moved]:
         files.writer.rename_into(path, f"{live}/{path.rpartition('/')[2]}")
@@ -172,11 +166,9 @@ def test_new_files_that_somebody_has_moved_to_live_while_a_killed_run_had_the_un
     desk = desk_before(command)
     rows = desk.world.rows_of(desk.table)
     live, files = desk.live("dt=1"), desk.world.files
-    coming = "ready" if command == "compact" else "restoring"
-    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
-    (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+    run, coming = kill_in_gap(desk, command)
     files.writer.make_directory(live)
-    for path in list(files.contents(f"{desk.control.runs}/{run}/{coming}/u00001")):
+    for path in list(files.contents(f"{run}/{coming}/u00001")):
         files.writer.rename_into(path, f"{live}/{path.rpartition('/')[2]}")
     assert desk.recover().code is Exit.INVESTIGATE
     assert desk.world.rows_of(desk.table) == rows
@@ -209,11 +201,9 @@ def test_old_files_that_somebody_has_moved_into_an_empty_directory_while_a_kille
     """As `hdfs dfs -mv RUN/retired/u00001 LIVE` does it where something has made live again: no reader sees them."""
     desk = desk_before(command)
     live, files = desk.live("dt=1"), desk.world.files
-    coming = "ready" if command == "compact" else "restoring"
-    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
-    (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
+    run, _ = kill_in_gap(desk, command)
     files.writer.make_directory(live)
-    files.writer.rename_into(f"{desk.control.runs}/{run}/retired/u00001", live)
+    files.writer.rename_into(f"{run}/retired/u00001", live)
     result = desk.recover()
     assert result.code is Exit.INVESTIGATE
     assert f"{live}/u00001" in result.tables[0].problem.what

@@ -13,20 +13,7 @@ from hivekeeper.reasons import Code
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import drop_partition, manage
-from support.late_directories import BOTH, desk_before, put_back_with
-
-
-def desk_in_gap(command):
-    """With the id of the run, and where it has what is to come in."""
-    desk = desk_before(command)
-    live, coming = desk.live("dt=1"), "ready" if command == "compact" else "restoring"
-    desk.kill_before(["rename_exact", f"/{coming}/u00001 {live}"], getattr(desk, command))
-    return desk, desk.runs[-1], coming
-
-
-def place(desk, killed, state):
-    (run,) = (one for one in desk.run_directories() if one.startswith(killed))
-    return f"{desk.control.runs}/{run}/{state}"
+from support.late_directories import BOTH, desk_before, desk_in_gap, place, put_back_with
 
 
 @BOTH
@@ -142,21 +129,14 @@ def test_no_new_files_are_there_any_more(command, removed, into_live):
 
 
 @BOTH
-def test_a_loader_that_removes_live_before_it_was_away_keeps_no_command(command):
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["removes", "replaces"])
+def test_a_loader_that_removes_or_replaces_live_before_it_was_away_keeps_no_command(command, is_replaced):
     desk = desk_before(command)
     live = desk.live("dt=1")
     desk.kill_before([f"{live} ", "/retired/u00001"], getattr(desk, command))
     desk.world.files.writer.delete(live)
-    assert desk.recover().code is Exit.DONE
-
-
-@BOTH
-def test_a_loader_that_has_replaced_live_before_it_was_away_keeps_no_command(command):
-    desk = desk_before(command)
-    live = desk.live("dt=1")
-    desk.kill_before([f"{live} ", "/retired/u00001"], getattr(desk, command))
-    desk.world.files.writer.delete(live)
-    desk.world.files.writer.add(f"{live}/new.parquet", DataFile(("new",)), 77)
+    if is_replaced:
+        desk.world.files.writer.add(f"{live}/new.parquet", DataFile(("new",)), 77)
     assert desk.recover().code is Exit.DONE
 
 
