@@ -17,7 +17,7 @@ from hivekeeper.cluster.metastore import Roots, _Places
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 from hivekeeper.steps.census import Census
 from hivekeeper.steps.observe import qualify_all
-from support.metastore_worlds import MARKS, add_partitions, backup_of, find, make_backup, partition_of, place
+from support.metastore_worlds import MARKS, add_partitions, backup_of, find, let_fail, make_backup, partition_of, place
 
 
 def test_tables_at_above_and_below_a_location_are_named_and_neighbours_are_not(world):
@@ -239,6 +239,22 @@ def test_a_table_that_is_renamed_while_the_places_of_all_are_read_is_known(world
     (found,) = world.metastore.locations_below([table.location]).values()
     assert not waiting
     assert found == (f"{world.database}.renamed",)
+
+
+def test_a_database_that_is_dropped_while_the_places_of_all_are_read_has_none(real):
+    """Before the definitions of its tables, after their names."""
+    table, other = real.add_table("events"), real.add_table("other", database=real.add_database(f"{real.root}/backups"))
+
+    def drop(database: str) -> bool:
+        if database == other.database and database in real.databases:
+            real.databases.remove(database)
+            real.client.dropDatabase(database, False, True, True)
+        return False
+
+    let_fail(real, lambda database, _: drop(database))
+    assert real.metastore.table_locations()[table.full_name] == table.location
+    assert other.database not in real.databases
+    assert other.full_name not in real.metastore.table_locations()
 
 
 def test_a_table_that_was_renamed_since_is_known_once_places_are_read_again(world):

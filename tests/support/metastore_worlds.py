@@ -302,6 +302,17 @@ def without_time(parameters: Mapping[str, str]) -> Mapping[str, str]:
     return {key: value for key, value in parameters.items() if key != "transient_lastDdlTime"}
 
 
+def _invoke(method: Any, client: Any, arguments: Any) -> Any:
+    """What Hive's client answers or throws: of databases that other tests drop meanwhile it has an exception of their own."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return method.invoke(client, arguments)
+    except Py4JJavaError as failed:
+        failed.java_exception = failed.java_exception.getCause()
+        raise
+
+
 class FailingClient:
     """Hive's client, which fails at each request that reads a certain table or database, or at all of them."""
 
@@ -311,7 +322,7 @@ class FailingClient:
     def invoke(self, _proxy: Any, method: Any, arguments: Any) -> Any:
         if method.getName() == self._fails_at and self._fails(*(arguments or ())):
             raise RuntimeError("too large for this metastore")
-        return method.invoke(self._client, arguments)
+        return _invoke(method, self._client, arguments)
 
     class Java:
         implements = ["java.lang.reflect.InvocationHandler"]
@@ -324,7 +335,7 @@ class AnsweringClient:
         self._client, self._answers_at, self._answer = client, answers_at, answer
 
     def invoke(self, _proxy: Any, method: Any, arguments: Any) -> Any:
-        return self._answer if method.getName() == self._answers_at else method.invoke(self._client, arguments)
+        return self._answer if method.getName() == self._answers_at else _invoke(method, self._client, arguments)
 
     class Java:
         implements = ["java.lang.reflect.InvocationHandler"]
@@ -339,7 +350,7 @@ class ForgetfulClient:
     def invoke(self, _proxy: Any, method: Any, arguments: Any) -> Any:
         if method.getName() == "getConfigValue" and arguments[0] == "hive.metastore.partitions.parameters.exclude.pattern":
             return f"{self._key}%"
-        answer = method.invoke(self._client, arguments)
+        answer = _invoke(method, self._client, arguments)
         if method.getName() == "getPartitionsByNames":
             for partition in answer:
                 partition.getParameters().remove(self._key)
@@ -368,6 +379,8 @@ def _exchange_client(world: RealWorld, metastore: Any, exchange: Callable[[Any],
     from pyspark.java_gateway import ensure_callback_server_started
 
     ensure_callback_server_started(world.gateway.java_gateway)
+    # What they throw is thrown on the Java side.
+    world.gateway.java_gateway.python_parameters.propagate_java_exceptions = True
     reader = metastore._reader
     of_reader = reader.getClass().getDeclaredField("connection")
     of_reader.setAccessible(True)
