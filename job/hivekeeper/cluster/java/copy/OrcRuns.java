@@ -8,7 +8,8 @@ import org.apache.orc.impl.InStream;
  * Walks the runs of numbers in a stream of ORC (run-length encoding, version 2), before the library decodes them.
  *
  * Where packed bytes end too early, the library counts down to the lowest number of 32 bits, and from the highest one on, for some seconds
- * at each eight numbers, and then takes numbers that it read before: a stream of two bytes takes minutes, a file of a kilobyte hours.
+ * at each eight numbers, and then takes numbers that it read before: a stream of two bytes takes minutes, a file of a kilobyte hours. In a
+ * single number with a difference to the next one it finds two, where the C++ library (Arrow, Impala) fails.
  */
 class OrcRuns {
   private static final int MOST_BYTES = 8 << 10;
@@ -33,7 +34,7 @@ class OrcRuns {
     this.work = work;
   }
 
-  /** Fails if the last run is cut off. */
+  /** Fails if the last run is cut off, or one has a difference to no number. */
   void requireWhole() throws IOException {
     for (int first = in.read(); first >= 0; first = in.read()) {
       pass(first);
@@ -58,7 +59,9 @@ class OrcRuns {
       skipVarint();
       skipVarint();
       // The first number, and what the second one is more, are not packed; without a width that holds for all.
-      if (code > 0) skip(packed(Math.max(0, count - 2), width(code)));
+      if (code == 0) return;
+      if (count < 2) throw new IOException(what + " has differences in a run of one number");
+      skip(packed(count - 2, width(code)));
     } else {
       int ofBase = next();
       int ofPatches = next();

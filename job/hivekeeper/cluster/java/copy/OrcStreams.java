@@ -24,12 +24,17 @@ import org.apache.orc.impl.StreamName;
  * The numbers in the streams of an ORC file that its libraries take differently, so that a copy has other values than some readers saw.
  *
  * The one in Java, which makes the copy, cuts lengths and nanoseconds to 32 bits, lets milliseconds overflow, finds an empty text behind a
- * dictionary's last one, and does not look whether a row is NULL as a whole. The one in C++ (Arrow, Impala) fails, or finds other values.
+ * dictionary's last one, and does not look whether a row is NULL as a whole. The one in C++ (Arrow, Impala) fails, or finds other values; it
+ * cuts decimals to 64 or 128 bits, and only then leaves out zeros behind the point. A second of nanoseconds is another time when it is copied.
  */
 class OrcStreams {
   /** A hundred million years; as milliseconds they fit into 64 bits. */
   private static final long MOST_SECONDS = 1L << 52;
+  private static final long NANOS_OF_A_SECOND = 1000000000L;
   private static final int ZEROS_BITS = 3;
+  /** The C++ library holds decimals of so many digits in 64 bits, others in 128. */
+  private static final int DIGITS_OF_A_LONG = 18;
+  private static final int MOST_BYTES = 8 << 10;
   /** Their data are numbers. */
   private static final List<OrcProto.Type.Kind> NUMBERS = Arrays.asList(OrcProto.Type.Kind.SHORT, OrcProto.Type.Kind.INT, OrcProto.Type.Kind.LONG,
       OrcProto.Type.Kind.DATE, OrcProto.Type.Kind.TIMESTAMP, OrcProto.Type.Kind.TIMESTAMP_INSTANT);
@@ -86,6 +91,7 @@ class OrcStreams {
         if (column == 0 && stream.getKind() == OrcProto.Stream.Kind.PRESENT) requireRows(stream, at, stripe.getNumberOfRows());
         else if (dictionaries[column] != null) requireDictionary(stream, at, footer.getColumns(column), dictionaries[column]);
         else requireNumbers(stream, at, footer.getColumns(column));
+        if (isDigits(stream)) requireDigits(stream, at);
       }
       at += stream.getLength();
     }
@@ -180,7 +186,29 @@ class OrcStreams {
       long number = next(numbers);
       if (isLength) requireBelow(number, Integer.MAX_VALUE, "a length", stream);
       else if (isSeconds) requireBelow(Math.abs(number), MOST_SECONDS, "a number of seconds", stream);
-      else requireBelow(Math.abs(nanos(number)), Integer.MAX_VALUE, "a number of nanoseconds", stream);
+      else requireBelow(Math.abs(nanos(number)), NANOS_OF_A_SECOND, "a number of nanoseconds", stream);
+    }
+  }
+
+  private boolean isDigits(OrcProto.Stream stream) {
+    boolean isDecimal = ((OrcProto.Type) types.get(stream.getColumn())).getKind() == OrcProto.Type.Kind.DECIMAL;
+    return isDecimal && stream.getKind() == OrcProto.Stream.Kind.DATA;
+  }
+
+  /** Each decimal is a number of as many bytes as it needs, seven bits in each, the lowest ones first; all but its last byte are negative. */
+  private void requireDigits(OrcProto.Stream stream, long at) throws IOException {
+    int precision = ((OrcProto.Type) types.get(stream.getColumn())).getPrecision();
+    int most = precision > 0 && precision <= DIGITS_OF_A_LONG ? Long.SIZE : 2 * Long.SIZE;
+    InStream in = open(stream, at);
+    byte[] some = new byte[MOST_BYTES];
+    int bits = 0;
+    for (int got = in.read(some, 0, MOST_BYTES); got >= 0; got = in.read(some, 0, MOST_BYTES)) {
+      work.takeBytes(got);
+      for (int i = 0; i < got; i++) {
+        boolean isCut = bits >= most || (some[i] & 127) >>> Math.min(7, most - bits) != 0;
+        if (isCut) throw new IOException("the column " + stream.getColumn() + " has a decimal of more than " + most + " bits");
+        bits = some[i] < 0 ? bits + 7 : 0;
+      }
     }
   }
 
