@@ -85,6 +85,11 @@ class Namespace:
     def now(self) -> int:
         return self.clock() if self.clock else self.clock_ms
 
+    @property
+    def last_id(self) -> int:
+        """Of what was made last."""
+        return self._last_id
+
     def advance(self, ms: int) -> None:
         self.clock_ms += ms
 
