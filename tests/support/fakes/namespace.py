@@ -399,6 +399,7 @@ def info(path: str, node: Node) -> FileInfo:
         group=node.attributes.group,
         mode=node.mode,
         is_open=node.is_open,
+        has_acl=bool(node.attributes.acl if node.is_dir else node.attributes.file_acl),
         lost_from=node.lost[0],
         lost_to=node.lost[1],
     )
