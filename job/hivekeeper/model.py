@@ -25,7 +25,8 @@ class FileInfo(NamedTuple):
     """One entry of a directory listing. A tuple, because a run may hold a million of them.
 
     `file_id` is the inode: on HDFS and local file systems it survives a rename and no two files have the
-    same one at the same time. `is_open`: the file is open for writing (always False if the file system cannot tell). From `lost_from` to
+    same one at the same time. `is_open`: the file is open for writing (always False if the file system cannot tell). `has_acl`: it has an
+    ACL (known only on HDFS); of a file the group bits of the mode are its mask then. From `lost_from` to
     `lost_to` are all of its blocks that no DataNode has, or has only bad copies of (0 and 0 for none; known only in a listing of HDFS).
     `begin` is not 0 for a file that lies in the one at this path, from there on, and was called `inner`; only `Rows` reads it.
     """
@@ -41,6 +42,7 @@ class FileInfo(NamedTuple):
     group: str = ""
     mode: int = 0
     is_open: bool = False
+    has_acl: bool = False
     lost_from: int = 0
     lost_to: int = 0
     begin: int = 0

@@ -5,7 +5,6 @@ Pure. The disk layout behind these names is described in docs/on-disk.md.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -197,18 +196,18 @@ def _beside_names(source: str, run: RunId, nth: int) -> Iterator[str]:
         yield from _marked(source, mark, MOST_NAME_BYTES)
 
 
-def output_name(number: int, run: RunId, target: str, format: str) -> str:
-    """`part-00000-MARK.parquet`, the nth output of a unit that a job copies to this stage."""
-    return f"part-{number:05d}-{stage_mark(run, target)}.{format}"
+def output_name(number: int, mark: str, format: str) -> str:
+    """`part-00000-MARK.parquet`, the nth output of a unit that a job copies to a stage of this mark."""
+    return f"part-{number:05d}-{mark}.{format}"
 
 
-def stage_mark(run: RunId, target: str) -> str:
+def stage_mark(run: RunId, target: str, chance: str) -> str:
     """`20260101t020304z-0000-b00001-` and 32 hex digits: what the names of all files have that a job writes to this stage.
 
-    All tables of a command have runs of one name. The hash of the stage's place tells the files of one from those of another, which may be
-    as long: the log knows them by their names and lengths. So it is long, too: a place with the same eight digits is found within minutes.
+    All tables of a command have runs of one name, and a second one may come to the place of the first. `chance`, 128 random bits in hex,
+    tells the files of one from those of another, which may be as long: the log knows them by their names and lengths.
     """
-    return f"{run}-{base(target)}-{hashlib.sha256(target.encode()).hexdigest()[:32]}"
+    return f"{run}-{base(target)}-{chance}"
 
 
 def split_suffix(name: str) -> Tuple[str, str]:

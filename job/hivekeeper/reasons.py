@@ -506,6 +506,14 @@ class Code(Coded):
         "a value or key of the configuration is wrong",
         "`config` shows the effective values and where each one comes from",
     )
+    OTHER_HDFS_CLIENT = (
+        Topic.COMMAND,
+        Exit.USAGE,
+        "`fs.hdfs.impl` of the Hadoop configuration is not Hadoop's own client of HDFS, as with `ViewDistributedFileSystem`: a path at "
+        "`hdfs://` may be on another NameNode than it names",
+        "give tables behind mounts locations at `viewfs://`; or set `spark.hadoop.fs.hdfs.impl` to "
+        "`org.apache.hadoop.hdfs.DistributedFileSystem` under `spark.extra_conf`, if every location is on the NameNode that it names",
+    )
     UNTRUSTED_FILE = (
         Topic.COMMAND,
         Exit.USAGE,

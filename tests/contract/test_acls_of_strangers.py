@@ -54,6 +54,15 @@ def test_an_acl_that_is_too_long_to_be_kept_for_many_is_not_read(hdfs, gateway, 
             read()
 
 
+def test_a_listing_tells_what_has_an_acl(hdfs, gateway):
+    top = hdfs.path("named")
+    hdfs.writer.make_directory(top)
+    for name in ("a", "b"):
+        hdfs.writer.add(f"{top}/{name}", "x")
+    give_acl(gateway, f"{top}/b", FITS)
+    assert {entry.name: entry.has_acl for entry in hdfs.files.look([top])[top].entries} == {"a": False, "b": True}
+
+
 @pytest.mark.parametrize("name", ["mallory:rwx,user:nobody", "mallory:rwx,mask::rwx,user:nobody", "a,b", "a:b"])
 @pytest.mark.parametrize("part", ["directory", "file"])
 def test_nor_is_one_with_a_name_that_says_another_entry(hdfs, gateway, part, name):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-from typing import Any, Dict, List, Sequence
+from dataclasses import replace
+from typing import Any, List
 
 import pytest
 
@@ -167,20 +166,23 @@ def test_nothing_is_written_to_the_log_of_another_table_that_was_put_in_the_plac
     assert command == "recover" or result.code is Exit.INVESTIGATE
 
 
-def two_compacted(columns: List[str], locations: Sequence[str] = (f"{HOME}/events", f"{HOME}/orders")) -> List[Desk]:
-    """`events` and `orders`, compacted by one command, which gives the files of both the same names."""
-    world, desks = World(), []
-    for nth, (name, location) in enumerate(zip(["events", "orders"], locations)):
-        table = a_table(columns, name=name, create_time=5 + nth, location=location)
-        world.add_table(table, {unit: [1000] * 3 for unit in (["dt=1"] if columns else [""])})
-        desks.append(Desk(world, f"sales.{name}", backup_table=False))
-        desks[nth].compact()
-    return desks
+def two_compacted(columns: List[str]) -> List[Desk]:
+    """`events` and `orders`, compacted by one command."""
+    world = World()
+    return [a_compacted(world, name, columns) for name in ("events", "orders")]
+
+
+def a_compacted(world: World, name: str, columns: List[str], location: str = "") -> Desk:
+    table = a_table(columns, name=name, create_time=len(name), location=location or f"{HOME}/{name}")
+    world.add_table(table, {unit: [1000] * 3 for unit in (["dt=1"] if columns else [""])})
+    desk = Desk(world, f"sales.{name}", backup_table=False)
+    desk.compact()
+    return desk
 
 
 @pytest.mark.parametrize("columns", [[], ["dt"]], ids=["unpartitioned", "partitioned"])
 def test_a_rollback_does_not_take_another_tables_compacted_files_for_its_own(columns: List[str]) -> None:
-    """The compacted files of tables that one command has worked on have the same names, and here the same lengths. Somebody exchanges their
+    """The runs of tables that one command has worked on have one name, and their new files here the same lengths. Somebody exchanges their
     directories (a tenant who may rename both and read one; or an administrator, by mistake), and changes them back after a rollback and a
     cleanup of the one. The other one has no backup any more.
     """
@@ -200,18 +202,18 @@ def roll_back_with_others(mine: Desk, theirs: Desk, unit: str) -> None:
 
 
 @pytest.mark.parametrize("columns", [[], ["dt"]], ids=["unpartitioned", "partitioned"])
-def test_nor_does_it_if_a_place_was_chosen_so_that_names_agree_in_32_bits_of_the_places_hash(columns: List[str]) -> None:
-    """Once a command has begun, its run's id can be seen, and a tenant can set the location of a table whose turn is still to come. To meet
-    the place of a certain table takes some billions of tries, minutes; of any two, as here, some ten thousand.
-    """
-    run = two_compacted(columns)[0].runs[0]
-    met: Dict[bytes, str] = {}
-    for location in map(f"{HOME}/t{{}}".format, itertools.count()):
-        stage = ControlPaths.of(location, bool(columns)).run(run).stage(1)
-        other = met.setdefault(hashlib.sha256(stage.encode()).digest()[:4], location)
-        if other != location:
-            break
-    roll_back_with_others(*two_compacted(columns, [location, other]), "dt=1" if columns else "")
+def test_nor_does_it_if_the_other_one_was_at_the_same_place_when_the_same_command_compacted_it(columns: List[str]) -> None:
+    """It was moved away, with its control directory, before the turn of the one that was set to its place."""
+    world, unit = World(), "dt=1" if columns else ""
+    theirs = a_compacted(world, "orders", columns)
+    user = HdfsUser(world.files.namespace, "hive")
+    assert user.rename(f"{HOME}/orders", f"{HOME}/moved")
+    assert columns or user.rename(theirs.control.top, ControlPaths.of(f"{HOME}/moved", False).top)
+    partitions = [a_partition(unit, f"{HOME}/moved/{unit}")] if columns else []
+    world.catalog.add_table(replace(world.table("sales.orders"), location=f"{HOME}/moved"), partitions)
+    mine = a_compacted(world, "events", columns, f"{HOME}/orders")
+    assert mine.runs == theirs.runs
+    roll_back_with_others(mine, theirs, unit)
 
 
 def two_in_one_directory() -> Desk:

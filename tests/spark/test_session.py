@@ -72,6 +72,8 @@ spark.range(10).repartition(1).write.parquet(sys.argv[2])
 spark.sql("SHOW DATABASES").collect()
 found["temporary"] = os.listdir(sys.argv[3])
 spark.stop()
+mounts = {"spark.hadoop.fs.hdfs.impl": "org.apache.hadoop.hdfs.ViewDistributedFileSystem"}
+found["mounts"] = refusal({**options, **mounts})
 from pyspark.sql import SparkSession
 builder = SparkSession.builder.enableHiveSupport()
 for key, value in {**options, "spark.files.ignoreCorruptFiles": "true"}.items():
@@ -148,6 +150,13 @@ def test_a_running_context_with_dangerous_core_settings_is_refused(report):
     kind, what, _ = report["running"]
     assert kind == "Unusable"
     assert "spark.files.ignoreCorruptFiles=true" in what
+
+
+def test_a_client_that_shows_several_namenodes_as_one_is_refused(report):
+    kind, what, following = report["mounts"]
+    assert kind == "UsageError"
+    assert "fs.hdfs.impl" in what and "ViewDistributedFileSystem" in what
+    assert "viewfs://" in following
 
 
 def test_a_command_that_is_asked_to_stop_does_not_wait_for_its_application(report):

@@ -52,6 +52,7 @@ class Driver:
             self.jvm: Any = self.java_gateway.jvm
             self.conf = _make_conf(settings)
             self.hadoop_conf = self._make_hadoop_conf()
+        session.require_own_client(self.hadoop_conf)
         self._starting: Optional[threading.Thread] = None
         self._context: Optional[SparkContext] = None
         self._session: Optional[SparkSession] = None

@@ -7,6 +7,7 @@ accesses a table or its location.
 from __future__ import annotations
 
 import json
+import secrets
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -179,10 +180,13 @@ def _bare_values(group: FooterGroup) -> int:
 
 
 def _copy_tasks(batch: StageBatch, unit: StageUnit, target: str, group_bytes: int) -> List[CopyTask]:
-    directory = names.join(target, f"{names.UNIT_COLUMN}={unit.number}")
+    directory, mark = (
+        names.join(target, f"{names.UNIT_COLUMN}={unit.number}"),
+        names.stage_mark(batch.run, batch.target, secrets.token_hex(16)),
+    )
     return [
         CopyTask(
-            names.join(directory, names.output_name(number, batch.run, batch.target, batch.format)),
+            names.join(directory, names.output_name(number, mark, batch.format)),
             output.files,
             output.codec,
             output.form.blooms,

@@ -6,14 +6,16 @@ Whatever a site, a user or a running context sets, our settings win or the start
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Dict, NamedTuple
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple
 
-from hivekeeper.errors import Unusable
+from hivekeeper.errors import Unusable, UsageError
+from hivekeeper.reasons import Code
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
+HDFS_CLIENT, OWN_HDFS_CLIENT = "fs.hdfs.impl", "org.apache.hadoop.hdfs.DistributedFileSystem"
 # Which metastore Spark SQL uses: read when the context starts.
 CATALOG, HIVE = "spark.sql.catalogImplementation", "hive"
 
@@ -140,6 +142,22 @@ def require_guarded(context: SparkContext) -> None:
         raise Unusable(
             f"a Spark context is already running, with settings that could lose rows: {', '.join(wrong)}",
             next="start it in a process of its own, through bin/hivekeeper or spark-submit",
+        )
+
+
+def require_own_client(hadoop_conf: Any) -> None:
+    """Raise UsageError if a Hadoop configuration has another client for HDFS than Hadoop's own, which finds a path on the server it names.
+
+    Those that show mounts at `hdfs:` (ViewDistributedFileSystem, ViewFileSystemOverloadScheme) list and lock by the ids and calls of one
+    NameNode, and read and rename on another one.
+    """
+    client = str(hadoop_conf.getTrimmed(HDFS_CLIENT, OWN_HDFS_CLIENT))
+    if client != OWN_HDFS_CLIENT:
+        raise UsageError(
+            f"{HDFS_CLIENT} of the Hadoop configuration is {client}: a path at hdfs:// may then be on another NameNode than it names",
+            code=Code.OTHER_HDFS_CLIENT,
+            next="give tables behind mounts locations at viewfs://; or, if every location at hdfs:// is on the NameNode that it names, set "
+            f"spark.hadoop.{HDFS_CLIENT} to {OWN_HDFS_CLIENT} under spark.extra_conf",
         )
 
 

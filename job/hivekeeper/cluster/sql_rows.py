@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from contextlib import contextmanager
 from functools import cached_property, reduce
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, Union
@@ -253,7 +254,6 @@ class _Writer:
         self.rows, self.session, self.batch, self.schema = rows, session, batch, schema
         self.sources, self.row_count = sources, row_count
         self.sort_columns = _find_columns(batch.sort_columns, schema)
-        self.writes = 0
 
     def write_one(self, unit: StageUnit) -> None:
         """Write one unit without a shuffle. Each output file is one task that reads the whole files of its bin."""
@@ -297,9 +297,7 @@ class _Writer:
         for key, value in writer_options(self.batch.format, self.batch.first.form, self.batch.first.codec).items():
             writer = writer.option(key, value)
         writer.format(self.batch.format).mode("append").save(target)
-        self.writes += 1
-        # The number makes the mark unique among the stage's writes.
-        self.rows.stage_files.mark(self.batch.target, f"{names.stage_mark(self.batch.run, self.batch.target)}-{self.writes}")
+        self.rows.stage_files.mark(self.batch.target, names.stage_mark(self.batch.run, self.batch.target, secrets.token_hex(16)))
 
     def _directory(self, unit: StageUnit) -> str:
         return names.join(self.batch.target, f"{_UNIT}={unit.number}")

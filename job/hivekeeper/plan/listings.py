@@ -146,11 +146,11 @@ def may_have_made(directory: FileInfo, owners: Container[str], live: FileInfo) -
 
 
 def is_shielded(entry: FileInfo, directory: Attributes) -> bool:
-    """Whether a directory may keep users away from an entry of it that they could read in another one. Named users of the entry's ACL count
-    as the group.
+    """Whether a directory may keep users away from an entry of it that they could read in another one. An ACL of the entry may name
+    anybody, with the rights of its group.
     """
     for_group, for_all = ownership.lets_group_pass(directory), ownership.lets_all_pass(directory)
-    is_of_group = not entry.mode & 0o005 and entry.group == directory.group
+    is_of_group = not entry.mode & 0o005 and entry.group == directory.group and not entry.has_acl
     return bool(entry.mode & 0o055) and not for_all and not (for_group and is_of_group)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ContextManager, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
+from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo, Snapshot, Unit
 from hivekeeper.plan import eligibility, listings
 from hivekeeper.ports import MetastoreUnavailable, NoPermission, SourceMissing, TargetExists
@@ -121,6 +122,8 @@ class DirectoryExchange:
         self.run.certified_ids[self.unit.number] = max(certified, default=0)
         if left.exists:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
+        if left.exists and waiting.exists and self.run.is_recovered:
+            self._require_none_removed(live, left)
         departed = without_empty_staging(self.run.files, left.entries)
         lost = self._find_worse(waiting.entries, departed) if left.exists else ""
         entries = live.entries if live.exists else None
@@ -208,15 +211,35 @@ class DirectoryExchange:
         changed = find_change_in_metastore(self.run, self.unit)
         if changed is not None and changed.code is not Code.DROPPED:
             return
+        raise self._removed(live, f"no old files are in {self.left}")
+
+    def _require_none_removed(self, live: Snapshot, left: Snapshot) -> None:
+        """The same if somebody has removed some of the old files since they left live. A writer may have done so just before, which is no
+        reason: then what is to come in is given up.
+
+        Who removes a file changes the time of its directory; a rename of the directory changes only that of the one around it.
+        """
+        wanted = manifests.without_ids(manifests.expect(self.unit.manifest))
+        if manifests.holds(wanted, left.entries) or find_other_directory(self.unit, left.file_id):
+            return
+        asides = [aside.path for aside in arrivals.find_asides(self.run, self.unit)]
+        around = names.parent(self.left)
+        seen = {**self.run.files.look([around], 0), **self.run.look([self.unit], asides)}
+        # They may have been moved or copied back.
+        entries = [entry for one in (left, live, *(seen[aside] for aside in asides)) for entry in one.entries]
+        if left.mtime_ms > seen[around].mtime_ms and not manifests.holds(wanted, entries):
+            raise self._removed(live, f"not all old files are in {self.left} any more")
+
+    def _removed(self, live: Snapshot, gone: str) -> NeedsInvestigation:
         where, way = "its directory is gone", f"rename {self.incoming}, which has their rows, to {self.unit.live}"
         if live.exists:
             where, way = "it has a new directory", f"move the files of {self.incoming}, which have their rows, to {self.unit.live}"
-        what = f"{where}, and no old files are in {self.left}: were they removed there?"
+        what = f"{where}, and {gone}: were they removed there?"
         advice = (
             f"get them back (trash, snapshots), or {way}; if they were removed on purpose, remove {self.incoming}, too; then run: "
             f"hivekeeper recover --table {quoting.shell(self.run.table.full_name)}"
         )
-        raise needs_investigation(self.run, self.unit, Code.OLD_FILES_REMOVED, what, advice)
+        return needs_investigation(self.run, self.unit, Code.OLD_FILES_REMOVED, what, advice)
 
     def _has_rows_back(self) -> bool:
         """Whether somebody has brought the rows back to another directory: live has copies of all old files, or of all new ones; or the

@@ -167,8 +167,19 @@ def remove_unplanned(files: Files, paths: RunPaths) -> bool:
 
     Or of a `pin`, which has no plan, only an entry for the log. Or of one that was taken over while it staged: it has re-created its
     directory, for copies and their certificates, and went no further.
-    Never as a tree: a plan also seems to be missing while somebody has exchanged the control directory, and then rows may lie here.
+    Never as a tree: a plan also seems to be missing while somebody has exchanged the control directory, and then rows may lie here. What is
+    another user's, such as a superuser's, stays, with no more in it: that must not keep the table from being worked on.
     """
+    try:
+        return _remove_unplanned(files, paths)
+    except NoPermission as error:
+        if holds_more(files, paths):
+            return False
+        log.warning("step=tidy left path=%r reason=%r", paths.top, str(error))
+        return True
+
+
+def _remove_unplanned(files: Files, paths: RunPaths) -> bool:
     ours, others = _look_unplanned(files, paths)
     if not all(entry.is_dir and _remove_empty_or_gone(files, entry.path) for entry in others):
         return False
@@ -178,7 +189,7 @@ def remove_unplanned(files: Files, paths: RunPaths) -> bool:
 
 
 def holds_more(files: Files, paths: RunPaths) -> bool:
-    """Whether the directory of a run holds more than one that died before its plan leaves there; reads only."""
+    """Whether the directory of a run holds a plan, or more than one that died before it leaves there; reads only."""
     _, others = _look_unplanned(files, paths)
     inside = files.look([entry.path for entry in others if entry.is_dir], 1)
     return any(not entry.is_dir or inside[entry.path].entries for entry in others)

@@ -232,7 +232,7 @@ def _knows_live(run: Run, plan: RunPlan) -> bool:
             continue
         proved = certificates.get(unit.number)
         known = {key_of(file.name, file.length, file.file_id) for file in (*unit.manifest, *unit.expected)}
-        # A certificate does not know the ids of its files; their names have a hash of the place where they were written.
+        # A certificate does not know the ids of its files; no other stage has any of these names.
         known.update(key_of(name, length) for name, length in (proved.files.items() if proved else ()))
         if unit.join:
             # What goes back where files were joined has ids of its own; and the joined file is longer if it took another one.

@@ -85,6 +85,11 @@ class Namespace:
     def now(self) -> int:
         return self.clock() if self.clock else self.clock_ms
 
+    @property
+    def last_id(self) -> int:
+        """Of what was made last."""
+        return self._last_id
+
     def advance(self, ms: int) -> None:
         self.clock_ms += ms
 
@@ -394,6 +399,7 @@ def info(path: str, node: Node) -> FileInfo:
         group=node.attributes.group,
         mode=node.mode,
         is_open=node.is_open,
+        has_acl=bool(node.attributes.acl if node.is_dir else node.attributes.file_acl),
         lost_from=node.lost[0],
         lost_to=node.lost[1],
     )

@@ -213,7 +213,9 @@ class FakeRows:
         return (tuple(sorted(rows)) if batch.sort_columns else rows), ""
 
     def _path(self, batch: StageBatch, unit: UnitNumber, number: int) -> str:
-        name = names.output_name(number, batch.run, batch.target, batch.format)
+        # Of each file another one, and the same again where all steps are done again.
+        chance = f"{self.files.namespace.last_id:032x}"
+        name = names.output_name(number, names.stage_mark(batch.run, batch.target, chance), batch.format)
         return names.join(batch.target, f"{names.UNIT_COLUMN}={unit}", name)
 
     def _footers(self, files: Sequence[FileInfo], by_identity: bool) -> UnitFooters:

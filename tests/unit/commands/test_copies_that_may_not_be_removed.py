@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.ports import NoPermission
 from support.desk import desk_by, outcomes
@@ -58,3 +59,51 @@ def test_they_stay_aside_and_the_table_is_worked_on(caplog, step, columns):
     # One of them has become a backup, which a cleanup may delete no more than those of the tenant's own files (docs/permissions.md).
     assert desk.cleanup().code is (Exit.PARTIAL if step == "in its gap" else Exit.DONE)
     assert desk.recover().code is Exit.DONE
+
+
+def give_to_superuser(desk):
+    """All of a run, which that user has begun. Who runs from now on may list what is in it, and rename its directory."""
+    files, space = desk.world.files, desk.world.files.namespace
+    for _, node in space.walk(desk.control.runs):
+        node.attributes = replace(node.attributes, owner="hdfs", mode=0o755)
+
+    def allowed_only(change):
+        def try_to(path, *more):
+            around = space.find(names.parent(path))
+            if around is not None and around.attributes.owner == "hdfs":
+                raise NoPermission(f"{path}: permission denied")
+            return change(path, *more)
+
+        return try_to
+
+    for method in ("delete_tree", "delete_file", "remove_empty"):
+        setattr(files, method, allowed_only(getattr(files, method)))
+
+
+@pytest.mark.parametrize("moment", ["before its plan", "taken over while it staged"])
+def test_nor_does_a_run_without_a_plan_keep_the_table_from_being_worked_on(caplog, moment):
+    desk = desk_by(("dt",), backup_table=False, trusted_owners=("hdfs",))
+    desk.kill_before(["/plan.json.part "] if moment == "before its plan" else STEPS["before its certificates"], desk.compact)
+    # Who took it over has renamed that directory, with its plan.
+    desk.world.files.namespace.delete(desk.control.run(desk.runs[0]).plan)
+    give_to_superuser(desk)
+    assert desk.recover().code is Exit.DONE
+    assert "step=tidy left" in caplog.text
+    result = desk.compact()
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DONE, "swapped")
+    assert desk.verify().code is Exit.DONE
+
+
+def test_but_it_does_if_its_plan_may_only_be_hidden():
+    desk = desk_by(("dt",), backup_table=False, trusted_owners=("hdfs",))
+    desk.compact()
+    desk.append("dt=1", "x", "y")
+    desk.kill_before(STEPS["in its gap"], desk.compact)
+    own, space = desk.control.run(desk.runs[1]), desk.world.files.namespace
+    space.delete(own.plan)
+    give_to_superuser(desk)
+    for unreadable in ([], [own.top]):
+        space.unreadable.update(unreadable)
+        assert desk.verify().code is Exit.LOCKED
+    space.unreadable.clear()
+    assert desk.recover().code is Exit.INVESTIGATE

@@ -97,6 +97,62 @@ def test_of_a_partition_that_was_dropped_as_well(command, is_managed):
     assert desk.recover().code is Exit.DONE
 
 
+def remove_inside(desk, killed, are_all):
+    """Some of the old files, or all; their directory stays."""
+    for path in sorted(desk.world.files.contents(place(desk, killed, "retired/u00001")))[: None if are_all else 1]:
+        desk.world.files.writer.delete(path)
+
+
+@BOTH
+@pytest.mark.parametrize("are_all", [True, False])
+@pytest.mark.parametrize("is_dropped", [True, False])
+def test_their_directory_stays(command, are_all, is_dropped):
+    desk, killed, coming = desk_in_gap(command)
+    rows = desk.world.rows_below(place(desk, killed, f"{coming}/u00001"))
+    remove_inside(desk, killed, are_all)
+    if is_dropped:
+        manage(desk)
+        drop_partition(desk)
+    for _ in range(2):
+        assert desk.recover().tables[0].problem.code is Code.OLD_FILES_REMOVED
+        assert desk.world.rows_below(place(desk, killed, f"{coming}/u00001")) == rows
+    if not is_dropped:
+        desk.world.files.writer.rename_into(place(desk, killed, f"{coming}/u00001"), desk.live("dt=1"))
+        assert desk.recover().code is Exit.DONE
+        assert desk.world.rows_below(desk.live("dt=1")) == rows
+
+
+@BOTH
+def test_a_writer_has_removed_some_before_they_left(command):
+    desk, killed, coming = desk_in_gap(command)
+    remove_inside(desk, killed, are_all=False)
+    rows = desk.world.rows_below(place(desk, killed, "retired/u00001"))
+    # As the rename does that takes them out of live.
+    desk.world.files.writer.make_directory(place(desk, killed, "retired/u00001.0"))
+    desk.world.files.writer.delete(place(desk, killed, "retired/u00001.0"))
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(desk.live("dt=1")) == rows
+
+
+@BOTH
+@pytest.mark.parametrize("are_all", [True, False])
+def test_they_were_moved_back_and_dropped_with_their_partition(command, are_all):
+    """No backup of the run has what the log would say that it has."""
+    desk, killed, coming = desk_in_gap(command)
+    manage(desk)
+    for path in sorted(desk.world.files.contents(place(desk, killed, "retired/u00001")))[: None if are_all else 1]:
+        desk.world.files.writer.make_directory(desk.live("dt=1"))
+        desk.world.files.writer.rename_into(path, f"{desk.live('dt=1')}/{path.rpartition('/')[2]}")
+    desk.world.files.writer.delete(desk.live("dt=1"))
+    drop_partition(desk)
+    assert desk.recover().tables[0].problem.code is Code.OLD_FILES_REMOVED
+    for needless in ("retired/u00001", f"{coming}/u00001"):
+        desk.world.files.writer.delete(place(desk, killed, needless))
+    desk.recover()
+    assert desk.recover().code is Exit.DONE
+    assert killed not in {backup.backup.run for backup in desk.history().tables[0].backups}
+
+
 @BOTH
 @pytest.mark.parametrize("beside", [False, True], ids=["nothing else", "an appended file"])
 def test_not_all_new_files_are_there_any_more(command, beside):

@@ -171,6 +171,13 @@ def test_a_directory_whose_acl_keeps_somebody_out_is_as_open_only_as_one_with_th
     assert listings.is_as_open(Attributes("etl", "hr", 0o755, 0o644, acl), Attributes("etl", "hr", 0o755, 0o644, acl_of_live)) == is_as_open
 
 
+@pytest.mark.parametrize("entry", [a_file("part-0", mode=0o640, group="hr"), a_directory("_temporary")._replace(mode=0o750, group="hr")])
+def test_what_an_acl_may_let_others_than_the_group_read_is_shielded_by_a_directory_for_the_group_alone(entry):
+    closed, for_all = Attributes("etl", "hr", 0o750, 0o644), Attributes("etl", "hr", 0o755, 0o644)
+    named = entry._replace(has_acl=True)
+    assert list(listings.find_open([entry, named], closed, for_all)) == [entry]
+
+
 def test_what_is_in_a_directory_whose_acl_keeps_somebody_out_is_shielded():
     directory = Attributes("etl", "hr", 0o755, 0o644, KEEPS_BOB_OUT)
     assert listings.is_shielded(a_file("part-0", mode=0o644, group="hr"), directory)

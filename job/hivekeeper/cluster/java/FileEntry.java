@@ -21,13 +21,13 @@ public class FileEntry {
   public String group;
   public int mode;
   public boolean isOpen;
+  /** Not known of a local file. */
+  public boolean hasAcl;
   /** All of its blocks that are on no DataNode lie between these; 0 and 0 for none. Known only in a listing with blocks. */
   public long lostFrom;
   public long lostTo;
   /** What the file system told of a single file or directory; null for a local file and in a listing, which may be long. Not for Python. */
   FileStatus status;
-  /** Not for Python, nor known of a local file. */
-  boolean hasAcl;
 
   /** Null if nothing exists there. */
   static FileEntry at(Place place) throws IOException {
