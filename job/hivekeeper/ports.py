@@ -458,8 +458,8 @@ def heavy_partitions(table: Table) -> Refused:
 
 def renamed_meanwhile(gone: str) -> MetastoreUnavailable:
     return MetastoreUnavailable(
-        f"{gone}, which lay in the same directory, was dropped or renamed a moment ago, and may lie there under another name: where all "
-        "tables are will be asked again a little later"
+        f"{gone}, which lay in the same directory, was dropped or renamed since all tables were read, and may lie there under another "
+        "name: where all tables are will be asked again a little later"
     )
 
 
