@@ -64,9 +64,10 @@ def tell_all(run: Run, results: Sequence[UnitResult]) -> Tuple[List[UnitResult],
     away = [unit.planned for unit in results if unit.nested is not None and not unit.outcome.is_astray and unit.planned.join is None]
     seen: Dict[str, str] = {}
     failed: Optional[FilesUnavailable] = None
+    is_enough = run.has_listed_enough
     try:
         for start in range(0, len(away), UNITS_AT_ONCE):
-            seen.update(_look(run, away[start : start + UNITS_AT_ONCE]))
+            seen.update(_find_all_nested(run, away[start : start + UNITS_AT_ONCE], is_enough))
     except FilesUnavailable as error:
         failed = error
     return [_tell(unit, seen) for unit in results], failed
@@ -89,23 +90,29 @@ def _tell(result: UnitResult, seen: Mapping[str, str]) -> UnitResult:
     return replace(result, outcome=Outcome.MISPLACED, why=why, has_backup=result.exchanged)
 
 
-def _look(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, str]:
-    """By live, what `find_nested` tells of it. Without what may not be read, or is too much by now: each unit was looked at after its
-    exchange. Where the run has listed enough, that may not be so, and of such a unit live itself is told.
-    """
-    places = list(dict.fromkeys(unit.live for unit in units))
-    is_enough = run.has_listed_enough
-    most = min(run.most_listed(units), run.most_expected(units)) if is_enough else run.most_listed(units)
+def look_at_last(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, Snapshot]:
+    """What live of some units holds at the end of a run. Without what may not be read, or is too much by now."""
+    most = run.most_listed(units)
+    if run.has_listed_enough:
+        most = min(most, run.most_expected(units))
     try:
-        seen, denied = look_where_allowed(run.files, places, most)
-        run.count_listed(units, sum(len(snapshot.entries) for snapshot in seen.values()))
+        seen, denied = look_where_allowed(run.files, list(dict.fromkeys(unit.live for unit in units)), most)
     except TooManyEntries:
         run.count_listed(units, most)
         if len(units) > 1:
             # Those of one unit must not hide the others.
-            return {place: nested for unit in units for place, nested in _look(run, [unit]).items()}
+            return {place: one for unit in units for place, one in look_at_last(run, [unit]).items()}
         log.warning("unit=%s step=find-late failed reason='so many files came to it'", units[0].log_field)
-        return dict.fromkeys(places, places[0]) if is_enough else {}
+        return {}
+    run.count_listed(units, sum(len(one.entries) for one in seen.values()))
+    return {place: one for place, one in seen.items() if place not in denied}
+
+
+def _find_all_nested(run: Run, units: Sequence[PlannedUnit], is_enough: bool) -> Mapping[str, str]:
+    """By live, what `find_nested` tells of it. What is not seen was looked at after its exchange; where the run has listed enough, that may
+    not be so, and live itself is told.
+    """
     own = {unit.directory_id for unit in units}
-    found = {place: find_nested(snapshot.entries, own) for place, snapshot in seen.items() if place not in denied}
-    return {**found, **({place: place for place in denied} if is_enough else {})}
+    seen = look_at_last(run, units)
+    unseen = {unit.live: unit.live for unit in units if unit.live not in seen} if is_enough else {}
+    return {**{place: find_nested(one.entries, own) for place, one in seen.items()}, **unseen}

@@ -8,7 +8,7 @@ Told last: what the metastore says of a unit comes first, and who overwrites it 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import List, Mapping, Optional, Sequence, Set, Tuple
+from typing import List, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.model import Snapshot
@@ -18,13 +18,9 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps import places
-from hivekeeper.steps.observe import TooManyEntries, look_where_allowed
+from hivekeeper.steps.late_directories import UNITS_AT_ONCE, look_at_last
 from hivekeeper.steps.run_directory import Run
-
-# What is listed at once is held in memory.
-UNITS_AT_ONCE = 100
 
 
 def tell_removed(run: Run, results: Sequence[UnitResult]) -> Tuple[List[UnitResult], Optional[FilesUnavailable]]:
@@ -38,7 +34,7 @@ def tell_removed(run: Run, results: Sequence[UnitResult]) -> Tuple[List[UnitResu
     try:
         for start in range(0, len(replaced), UNITS_AT_ONCE):
             some = replaced[start : start + UNITS_AT_ONCE]
-            seen = _look(run, [one.planned for one in some])
+            seen = look_at_last(run, [one.planned for one in some])
             removed.update(one.planned.number for one in some if _is_removed(one, seen.get(one.planned.live)))
     except FilesUnavailable as error:
         return list(results), error
@@ -56,17 +52,6 @@ def _is_removed(result: UnitResult, live: Optional[Snapshot]) -> bool:
     shown = [entry for entry in live.entries if not names.is_hidden(entry.name)]
     moved = names.unit_directory(result.planned.number)
     return all(entry.name == moved if entry.is_dir else new.get(entry.name) == (entry.length, 0) for entry in shown)
-
-
-def _look(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, Snapshot]:
-    """By live. Without what may not be read, or is too much by now: something is there."""
-    lives = list(dict.fromkeys(unit.live for unit in units))
-    try:
-        seen, denied = look_where_allowed(run.files, lives, run.most_listed(units))
-    except TooManyEntries:
-        return {place: one for unit in units for place, one in _look(run, [unit]).items()} if len(units) > 1 else {}
-    run.count_listed(units, sum(len(one.entries) for one in seen.values()))
-    return {place: one for place, one in seen.items() if place not in denied}
 
 
 def _tell(run: Run, result: UnitResult) -> UnitResult:
