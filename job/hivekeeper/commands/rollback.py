@@ -223,13 +223,13 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
 
 
 def _planned(table: Table, undoing: Undoing) -> TableOutcome:
-    planned = (replace(_plain(unit, Outcome.PLANNED), why=undoing.lossy.get(unit.name)) for unit in undoing.units)
+    planned = (replace(_plain(unit, Outcome.PLANNED), why=undoing.lossy.get(unit.number)) for unit in undoing.units)
     return TableOutcome(table.full_name, None, (*planned, *_refusals(undoing)))
 
 
 def _telling_lossy(unit: UnitResult, undoing: Undoing) -> UnitResult:
     """The result of a unit, with what its operator has been told before: not all rows that came back can be read."""
-    return replace(unit, why=undoing.lossy.get(unit.planned.name)) if unit.outcome is Outcome.ROLLED_BACK and unit.why is None else unit
+    return replace(unit, why=undoing.lossy.get(unit.planned.number)) if unit.outcome is Outcome.ROLLED_BACK and unit.why is None else unit
 
 
 def _plain(unit: PlannedUnit, outcome: Outcome) -> UnitOutcome:

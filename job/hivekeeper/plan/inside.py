@@ -1,4 +1,4 @@
-"""What files count for that have old ones inside: their copy alone, until a cleanup cuts the rest off.
+"""What files count for that have old ones inside: their copy alone, until a cleanup cuts the rest off. And which have lost blocks.
 
 Pure: the table's log and its units in.
 """
@@ -6,7 +6,7 @@ Pure: the table's log and its units in.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import FrozenSet, Iterable, Mapping, Optional
+from typing import FrozenSet, Iterable, List, Mapping, Optional
 
 from hivekeeper.model import FileInfo
 from hivekeeper.plan import analysis, sizing
@@ -14,6 +14,7 @@ from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis
 from hivekeeper.plan.sizing import Lengths
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.joins import Inside
+from hivekeeper.runlog.manifests import ManifestFile
 
 # What an operator does about lost blocks.
 LOST_BLOCKS_TO_DO = "see docs/runbook.md, blocks are lost"
@@ -31,6 +32,18 @@ def own_length(file: FileInfo, inside: Mapping[str, Inside]) -> int:
     """The length of a file of live without the old ones in it."""
     known = _as_joined(file, inside)
     return known.copy_bytes if known else file.length
+
+
+def find_lost(files: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> List[FileInfo]:
+    """Those of these files that have lost blocks, as a directory's entries tell. By id, too: where it was moved over, a file may have got
+    another name.
+    """
+    lost = [entry for entry in entries if entry.is_lost]
+    if not lost:
+        return []
+    files = list(files)
+    known, ids = {(file.name, file.length) for file in files}, {file.file_id for file in files if file.file_id}
+    return [entry for entry in lost if entry.file_id in ids or (entry.name, entry.length) in known]
 
 
 def has_lost_rows(file: FileInfo, inside: Mapping[str, Inside]) -> bool:

@@ -13,7 +13,7 @@ from hivekeeper import names
 from hivekeeper.model import Block, Snapshot, Unit
 from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.plan.chain import Told
-from hivekeeper.plan.inside import LOST_BLOCKS_TO_DO, has_lost_rows
+from hivekeeper.plan.inside import LOST_BLOCKS_TO_DO, find_lost, has_lost_rows
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, History, UnitKey
@@ -109,13 +109,14 @@ def newest_run(stacks: Mapping[str, Stack]) -> Optional[RunId]:
 @dataclass(frozen=True)
 class Undoing:
     """The plan of a rollback. `units` are steps in order, several per unit if needed; `refused` is by partition. `listed`: how many entries
-    the directories have in which joined files are. `lossy`: why the rows that come back in these partitions are not all there.
+    the directories have in which joined files are. `lossy`: why the rows that come back by these steps, each the last one of its unit, are
+    not all there.
     """
 
     units: Tuple[PlannedUnit, ...]
     refused: Mapping[str, Reason]
     listed: Mapping[str, int] = field(default_factory=dict)
-    lossy: Mapping[str, Reason] = field(default_factory=dict)
+    lossy: Mapping[UnitNumber, Reason] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -136,16 +137,15 @@ class Surroundings:
 
     def find_lossy(self, directory: str, among: Iterable[ManifestFile]) -> str:
         """One of these files that has lost blocks there which its readers need, "" for none."""
-        wanted = {file.name for file in among}
-        entries = self.seen[directory].entries
-        return next((one.name for one in entries if one.name in wanted and has_lost_rows(one, self.inside)), "")
+        lost = find_lost(among, self.seen[directory].entries)
+        return next((one.name for one in lost if has_lost_rows(one, self.inside)), "")
 
 
 def plan_undoing(chains: Mapping[str, Sequence[Effect]], units: Mapping[str, Unit], around: Surroundings) -> Undoing:
     """Plan the rollback of all chains. `units` are the current ones in the metastore."""
     steps: List[PlannedUnit] = []
     refused: Dict[str, Reason] = {}
-    lossy: Dict[str, Reason] = {}
+    lossy: Dict[UnitNumber, Reason] = {}
     for partition in sorted(chains):
         planned = plan_unit(chains[partition], units.get(partition), around, len(steps) + 1)
         if isinstance(planned, Reason):
@@ -156,7 +156,7 @@ def plan_undoing(chains: Mapping[str, Sequence[Effect]], units: Mapping[str, Uni
             refused[partition] = Reason(Code.LOST_BLOCKS, f"{lost}, and live can be read", LOST_BLOCKS_TO_DO)
             continue
         if lost:
-            lossy[partition] = Reason(Code.LOST_BLOCKS, f"{lost}; nor of {of_live}, which leaves live", LOST_BLOCKS_TO_DO)
+            lossy[planned[-1].number] = Reason(Code.LOST_BLOCKS, f"{lost}; nor of {of_live}, which leaves live", LOST_BLOCKS_TO_DO)
         steps.extend(planned)
     return Undoing(tuple(steps), refused, lossy=lossy)
 

@@ -9,7 +9,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo
-from hivekeeper.plan.inside import find_inside, has_lost_rows
+from hivekeeper.plan.inside import find_inside, find_lost, has_lost_rows
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import store
 from hivekeeper.runlog.joins import Inside
@@ -32,7 +32,7 @@ class LostBlocks:
 
     def why_only_copy(self, unit: PlannedUnit, files: Iterable[ManifestFile], directory: str) -> Optional[Reason]:
         """Why nothing goes that has the rows of these files of a directory: some have lost blocks that their readers need."""
-        lost = (entry.name for entry in _find_lost(files, self._find(unit, directory)) if has_lost_rows(entry, self._inside))
+        lost = (entry.name for entry in find_lost(files, self._find(unit, directory)) if has_lost_rows(entry, self._inside))
         name = next(lost, None)
         return Reason(Code.LIVE_LOST_BLOCKS, f"no DataNode has some blocks of {name}, which has these rows in live") if name else None
 
@@ -48,21 +48,9 @@ class LostBlocks:
         return self._known[directory]
 
 
-def _find_lost(files: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> List[FileInfo]:
-    """Those of these files that have lost blocks, as a directory's entries tell. By id, too: where it was moved over, a file may have got
-    another name.
-    """
-    lost = [entry for entry in entries if entry.is_lost]
-    if not lost:
-        return []
-    files = list(files)
-    names_of, ids = {(file.name, file.length) for file in files}, {file.file_id for file in files if file.file_id}
-    return [entry for entry in lost if entry.file_id in ids or (entry.name, entry.length) in names_of]
-
-
 def find_unreadable(run: Run, files: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> List[FileInfo]:
     """Those of these files that have lost a block which their readers need. The log is asked only if one may have old files inside."""
-    lost = _find_lost(files, entries)
+    lost = find_lost(files, entries)
     if not any(names.may_be_joined(file.name) for file in lost):
         return lost
     inside = find_inside(store.read_history(run.cluster, run.control))

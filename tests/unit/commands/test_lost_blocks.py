@@ -337,6 +337,17 @@ def test_where_live_cannot_be_read_either_the_operator_decides_and_can_take_it_b
     assert world.rows_of(desk.table) == rows
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_that_is_told_once_of_a_unit_that_takes_several_steps(desk, dry_run):
+    desk.compact()
+    desk.append("dt=1", "late1", "late2")
+    desk.compact()
+    lose_backup(desk, desk.runs[0])
+    lose_blocks(desk, "dt=1")
+    steps = desk.rollback(desk.runs[0], where="dt = '1'", dry_run=dry_run).tables[0].units
+    assert [unit.why.code if unit.why else None for unit in steps] == [None, Code.LOST_BLOCKS]
+
+
 def test_a_backup_on_the_way_to_an_older_one_may_have_lost_blocks(desk, world):
     rows = world.rows_below(desk.live("dt=1"))
     desk.compact()
