@@ -367,7 +367,7 @@ class Code(Coded):
         Topic.BACKUPS,
         None,
         "no DataNode has some blocks of a file of live, so the old files that it replaced may be the only copy of its rows, or the proved "
-        "copy that a run had made of it",
+        "copy that a run had made of it; of such a copy also: so many files came to live that nobody can tell",
         "[blocks are lost](runbook.md#blocks-are-lost). The backup goes once live can be read, or was replaced",
     )
 

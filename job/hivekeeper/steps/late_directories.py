@@ -94,8 +94,7 @@ def _look(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, str]:
     exchange. Where the run has listed enough, that may not be so, and of such a unit live itself is told.
     """
     places = list(dict.fromkeys(unit.live for unit in units))
-    is_enough = run.has_listed_enough
-    most = min(run.most_listed(units), run.most_expected(units)) if is_enough else run.most_listed(units)
+    is_enough, most = run.has_listed_enough, run.most_looked_at(units)
     try:
         seen, denied = look_where_allowed(run.files, places, most)
         run.count_listed(units, sum(len(snapshot.entries) for snapshot in seen.values()))

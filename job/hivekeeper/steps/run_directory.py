@@ -187,6 +187,11 @@ class Run:
             planned[unit.live] = planned.get(unit.live, 0) + len(unit.manifest) + len(unit.expected)
         return sum(MOST_LATE + 2 * max(number, self.listed.planned.get(live, 0)) for live, number in planned.items())
 
+    def most_looked_at(self, units: Collection[PlannedUnit]) -> int:
+        """The same for a look that costs something for each unit: once enough was listed, only what may be listed without being counted."""
+        most = self.most_listed(units)
+        return min(most, self.most_expected(units)) if self.has_listed_enough else most
+
     def look(self, units: Sequence[PlannedUnit], directories: Sequence[str]) -> Mapping[str, Snapshot]:
         """Files.look at directories of these units, up to most_listed; counts what is listed beyond the plan."""
         seen = self.files.look(directories, self.most_listed(units))
