@@ -64,7 +64,11 @@ def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
         # A large directory takes seconds to list, and is glanced at then.
         end_ms = end_ms or clock.monotonic_ms() + MOST_MS_OF_CHECKS
         # What a join took is known by its blocks afterwards, not by the time of its directory, which the one before has just changed.
-        needs_time = unit.join is None or not _is_recent(run, checked)
+        is_recent = _is_recent(run, checked)
+        if not is_recent:
+            # What is compared by times from now on, here and for the next unit, may be younger: each exchange changes what is around it.
+            run.time.read_ms = None
+        needs_time = unit.join is None or not is_recent
         if needs_time and not checked.why and not manifests.can_tell(checked.seen[unit.live], checked.clock_ms, run.files.clock_grain_ms):
             # It may have changed since the clock was read for another unit.
             checked = check(run, unit, incoming, read_clock)

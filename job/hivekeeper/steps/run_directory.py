@@ -44,7 +44,7 @@ class Fenced(Locked):
 
 @dataclass
 class NameNodeTime:
-    """The NameNode's time in milliseconds when a run last read it, None before that, and for how many checks it has served since."""
+    """The NameNode's time in milliseconds when a run last read it, and for how many checks it has served; None if the next one reads it."""
 
     read_ms: Optional[int] = None
     uses: int = 0
