@@ -405,6 +405,13 @@ class Code(Coded):
         "run again when it is quiet",
     )
     KEEPS_CHANGING = Topic.RUN, None, "the unit keeps changing, or the file system is too slow for the check", "run again when it is quiet"
+    CHECKS_HELD_UP = (
+        Topic.RUN,
+        None,
+        "ten minutes of a run went into partitions that changed while they were checked, or into what is hidden above them, so it began "
+        "no more",
+        "run again; remove what is hidden above the partitions, if nobody needs it",
+    )
     REPLACED_AFTER = Topic.RUN, None, "done, and somebody replaced the files before the run ended: theirs are live", "nothing"
     REMOVED_AFTER = (
         Topic.RUN,

@@ -81,6 +81,15 @@ class Listed:
 
 
 @dataclass
+class HeldUp:
+    """How long the checks of a run's units took because of what others do: those that had to be made again, and what is hidden above the
+    units beyond a moment each.
+    """
+
+    ms: float = 0.0
+
+
+@dataclass
 class HiveLock:
     """Whether a run has waited for Hive's own lock in vain."""
 
@@ -123,6 +132,7 @@ class Run:
     listed: Listed = field(default_factory=Listed, compare=False)
     whereabouts: Whereabouts = field(default_factory=Whereabouts, compare=False)
     hive_lock: HiveLock = field(default_factory=HiveLock, compare=False)
+    held_up: HeldUp = field(default_factory=HeldUp, compare=False)
 
     @property
     def is_recovered(self) -> bool:

@@ -125,7 +125,7 @@ def test_a_directory_that_comes_to_each_unit_just_before_its_check_is_listed_a_f
 
     before_each_exchange(move, monkeypatch)
     found = Counter(outcomes(desk.compact()).values())
-    assert found == Counter({"given-up": 30} if moves else {"given-up": 1, "swapped": 29})
+    assert found == Counter({"given-up": 2, "left": 28} if moves else {"given-up": 1, "swapped": 29})
     assert counts["entries"] <= 2 * 180 * (4 + 2)
 
 
@@ -148,6 +148,13 @@ def test_nothing_that_the_plan_knows_is_counted(a_desk, monkeypatch):
 
 def enough_is_listed(monkeypatch):
     monkeypatch.setattr(Run, "has_listed_enough", property(lambda _run: True))
+
+
+def test_nothing_more_is_copied_once_enough_was_listed(monkeypatch):
+    desk = a_desk(3)
+    enough_is_listed(monkeypatch)
+    monkeypatch.setattr(desk.world.rows, "write_stage", None)
+    assert outcomes(desk.compact()) == dict.fromkeys(["dt=000", "dt=001", "dt=002"], "left")
 
 
 @pytest.mark.parametrize("words", [["/retired/u00001"], ["/ready/u00001 "], ["/ready/u00002 "], ["entry.json"]])
