@@ -367,7 +367,7 @@ class Code(Coded):
         Topic.BACKUPS,
         None,
         "no DataNode has some blocks of a file of live, so the old files that it replaced may be the only copy of its rows, or the proved "
-        "copy that a run had made of it",
+        "copy that a run had made of it; of such a copy also: so many files came to live that nobody can tell",
         "[blocks are lost](runbook.md#blocks-are-lost). The backup goes once live can be read, or was replaced",
     )
 
@@ -405,6 +405,13 @@ class Code(Coded):
         "run again when it is quiet",
     )
     KEEPS_CHANGING = Topic.RUN, None, "the unit keeps changing, or the file system is too slow for the check", "run again when it is quiet"
+    CHECKS_HELD_UP = (
+        Topic.RUN,
+        None,
+        "ten minutes of a run went into partitions that changed while they were checked, or into what is hidden above them, so it began "
+        "no more",
+        "run again; remove what is hidden above the partitions, if nobody needs it",
+    )
     REPLACED_AFTER = Topic.RUN, None, "done, and somebody replaced the files before the run ended: theirs are live", "nothing"
     REMOVED_AFTER = (
         Topic.RUN,

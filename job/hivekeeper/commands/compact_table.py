@@ -29,7 +29,7 @@ from hivekeeper.runlog.history import History
 from hivekeeper.runlog.namenode_time import ask_before_run
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan
-from hivekeeper.steps import attributes, backup_tables, finish, identity, ownership, run_directory, swap, table_lock
+from hivekeeper.steps import attributes, backup_tables, checks, finish, identity, ownership, run_directory, swap, table_lock
 from hivekeeper.steps.fitness import FitnessOfTable
 from hivekeeper.steps.left_away import refuse_at_former_places
 from hivekeeper.steps.observe import Wanted, observe_table
@@ -222,6 +222,9 @@ def swap_batch(
     fitness = FitnessOfTable(run.cluster, run.table)
 
     def swap_one(unit: PlannedUnit) -> UnitResult:
+        why = checks.why_begin_no_more(run)
+        if why:
+            return leave(unit, why)
         result = swap.swap_unit(run, unit, certificates[unit.number], fitness.why_unfit, partial(rights.why_changed, unit.number))
         log.info("run=%s unit=%s step=swap done %s", known.run, unit.log_field, result.for_log)
         return result

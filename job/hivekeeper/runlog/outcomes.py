@@ -106,7 +106,7 @@ class Outcome(Coded):
         Exit.PARTIAL,
         Implies.SILENCE,
         ("compact-swap", "rollback", "cleanup"),
-        "not begun, nothing was touched: the command had to end, there is no room for it, or job after job failed",
+        "not begun, nothing was touched: the command had to end, there is no room for it, job after job failed, or others held checks up",
     )
     REFUSED = (
         Kind.REFUSED,

@@ -30,8 +30,13 @@ MOST_BY_ONE = 8
 OTHER_DIRECTORY = Reason(Code.CHANGED_MEANWHILE, "another directory came to its place")
 GONE = Reason(Code.DIRECTORY_GONE, "its directory is gone")
 LISTED_ENOUGH = Reason(Code.CHANGED_MEANWHILE, "so many files came to partitions of this run that no more of them are looked at")
+HELD_UP = Reason(
+    Code.CHECKS_HELD_UP, "ten minutes went into partitions that changed while they were checked, or into what is hidden above them"
+)
 # Of one unit. Where one takes too long, the next one does too, as a rule, and a table may have ten thousand units.
 MOST_MS_OF_CHECKS = 5000
+# Of all units of a run (run_directory.HeldUp): other tables wait.
+MOST_MS_HELD_UP = 600_000
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,13 @@ class Checked:
     why: Optional[Reason] = None
 
 
+def why_begin_no_more(run: Run) -> Optional[Reason]:
+    """Why a run begins no other unit, and copies none: others have made it list or check enough. What was begun is settled all the same."""
+    if run.has_listed_enough:
+        return LISTED_ENOUGH
+    return HELD_UP if run.held_up.ms > MOST_MS_HELD_UP else None
+
+
 def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
     """Repeat step 4 until its result is recent enough: by listings, or by ids and times if listing takes too long."""
     clock = run.cluster.clock
@@ -58,13 +70,18 @@ def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
         return Checked({}, 0, clock.monotonic_ms(), why=LISTED_ENOUGH)
     end_ms: Optional[float] = None
     for _ in range(MOST_CHECKS):
+        first_ms, held_up_ms = clock.monotonic_ms(), run.held_up.ms
         if end_ms is not None and clock.monotonic_ms() > end_ms:
             break
         checked = check(run, unit, incoming, recent_time)
         # A large directory takes seconds to list, and is glanced at then.
         end_ms = end_ms or clock.monotonic_ms() + MOST_MS_OF_CHECKS
         # What a join took is known by its blocks afterwards, not by the time of its directory, which the one before has just changed.
-        needs_time = unit.join is None or not _is_recent(run, checked)
+        is_recent = _is_recent(run, checked)
+        if not is_recent:
+            # What is compared by times from now on, here and for the next unit, may be younger: each exchange changes what is around it.
+            run.time.read_ms = None
+        needs_time = unit.join is None or not is_recent
         if needs_time and not checked.why and not manifests.can_tell(checked.seen[unit.live], checked.clock_ms, run.files.clock_grain_ms):
             # It may have changed since the clock was read for another unit.
             checked = check(run, unit, incoming, read_clock)
@@ -78,6 +95,7 @@ def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
                 return checked
             if clock.monotonic_ms() > end_ms:
                 break
+        run.held_up.ms = held_up_ms + clock.monotonic_ms() - first_ms
     what = f"it keeps changing, or the file system needs more than {MOST_MS_BETWEEN_CHECK_AND_RENAME} ms for one check"
     return replace(checked, why=Reason(Code.KEEPS_CHANGING, what))
 
@@ -110,10 +128,12 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     clock_ms = ask_time(run)
     began_ms = run.cluster.clock.monotonic_ms()
     seen = run.look([unit], [live, incoming])
+    above_ms = run.cluster.clock.monotonic_ms()
     seen_above = run.files.look_hidden(above, listings.MOST_HIDDEN + 1)
     entries_above = [entry for directory in above for entry in seen_above[directory].entries]
     unsure = listings.find_unsure(entries_above, clock_ms, run.leftover_ms)
     inside = look_inside(run.files, [*unsure, *find_staging(seen[live].entries)])
+    run.held_up.ms += max(0.0, run.cluster.clock.monotonic_ms() - above_ms - MOST_MS_BETWEEN_CHECK_AND_RENAME)
     checked = Checked({live: seen[live], **seen_above, **inside}, clock_ms, began_ms, seen[incoming].entries, seen[incoming].file_id)
     writer = listings.find_writer(entries_above, inside, clock_ms, run.leftover_ms)
     gone = None if seen[live].exists else GONE

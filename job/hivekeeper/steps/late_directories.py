@@ -92,9 +92,7 @@ def _tell(result: UnitResult, seen: Mapping[str, str]) -> UnitResult:
 
 def look_at_last(run: Run, units: Sequence[PlannedUnit]) -> Mapping[str, Snapshot]:
     """What live of some units holds at the end of a run. Without what may not be read, or is too much by now."""
-    most = run.most_listed(units)
-    if run.has_listed_enough:
-        most = min(most, run.most_expected(units))
+    most = run.most_looked_at(units)
     try:
         seen, denied = look_where_allowed(run.files, list(dict.fromkeys(unit.live for unit in units)), most)
     except TooManyEntries:

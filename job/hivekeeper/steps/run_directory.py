@@ -44,7 +44,7 @@ class Fenced(Locked):
 
 @dataclass
 class NameNodeTime:
-    """The NameNode's time in milliseconds when a run last read it, None before that, and for how many checks it has served since."""
+    """The NameNode's time in milliseconds when a run last read it, and for how many checks it has served; None if the next one reads it."""
 
     read_ms: Optional[int] = None
     uses: int = 0
@@ -78,6 +78,15 @@ class Listed:
 
     beyond: int = 0
     planned: Dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class HeldUp:
+    """How long the checks of a run's units took because of what others do: those that had to be made again, and what is hidden above the
+    units beyond a moment each.
+    """
+
+    ms: float = 0.0
 
 
 @dataclass
@@ -123,6 +132,7 @@ class Run:
     listed: Listed = field(default_factory=Listed, compare=False)
     whereabouts: Whereabouts = field(default_factory=Whereabouts, compare=False)
     hive_lock: HiveLock = field(default_factory=HiveLock, compare=False)
+    held_up: HeldUp = field(default_factory=HeldUp, compare=False)
 
     @property
     def is_recovered(self) -> bool:
@@ -186,6 +196,11 @@ class Run:
         for unit in units:
             planned[unit.live] = planned.get(unit.live, 0) + len(unit.manifest) + len(unit.expected)
         return sum(MOST_LATE + 2 * max(number, self.listed.planned.get(live, 0)) for live, number in planned.items())
+
+    def most_looked_at(self, units: Collection[PlannedUnit]) -> int:
+        """The same for a look that costs something for each unit: once enough was listed, only what may be listed without being counted."""
+        most = self.most_listed(units)
+        return min(most, self.most_expected(units)) if self.has_listed_enough else most
 
     def look(self, units: Sequence[PlannedUnit], directories: Sequence[str]) -> Mapping[str, Snapshot]:
         """Files.look at directories of these units, up to most_listed; counts what is listed beyond the plan."""

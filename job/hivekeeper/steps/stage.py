@@ -20,6 +20,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import Certificate, certificates_to_text
 from hivekeeper.runlog.store import write_durably
 from hivekeeper.steps.attributes import dress, warn_narrower
+from hivekeeper.steps.checks import why_begin_no_more
 from hivekeeper.steps.fitness import FitnessOfTable
 from hivekeeper.steps.join import ToJoin, make_joined
 from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
@@ -57,14 +58,14 @@ class Stager:
         self._last_failure = ""
 
     def why_end(self) -> Optional[Reason]:
-        """Why nothing more is staged, else None: the run has to end, job after job fails, which is not the units' fault, or the table is
-        unfit by now.
+        """Why nothing more is staged, else None: the run has to end, job after job fails, which is not the units' fault, others have made
+        it list or check enough, or the table is unfit by now.
         """
         if self._failed_in_a_row >= MOST_FAILED_JOBS_IN_A_ROW:
             what = f"{self._failed_in_a_row} jobs failed one after the other; the last one: {self._last_failure}"
             return Reason(Code.JOBS_KEEP_FAILING, what)
         why = self.run.cluster.stopping.why()
-        return Reason(Code.STOP_ASKED, why) if why else self.fitness.why_known_unfit()
+        return Reason(Code.STOP_ASKED, why) if why else why_begin_no_more(self.run) or self.fitness.why_known_unfit()
 
     def stage(self, number: int, batch: StageBatch) -> Staged:
         """Steps 2 and 3 for one batch of the plan, or a part of it. A job that fails while the run is ending counts as cancelled."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Callable, Iterable, Mapping, Optional
 
 from hivekeeper.errors import NeedsInvestigation
-from hivekeeper.model import FileInfo, Snapshot
+from hivekeeper.model import FileInfo
 from hivekeeper.plan.inside import LOST_BLOCKS_TO_DO
 from hivekeeper.ports import NoPermission
 from hivekeeper.reasons import Code, Reason
@@ -19,6 +19,7 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import exchange
+from hivekeeper.steps.checks import find_other_directory
 from hivekeeper.steps.concat_exchange import ConcatExchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
@@ -121,16 +122,28 @@ def drop_ready(run: Run, unit: PlannedUnit) -> Optional[Reason]:
     """Delete the proved copy of a unit whose old files are live. Returns why it stays: if some of them cannot be read, it may have the only
     copy of their rows. Then it goes to `kept`, out of which no command takes it, whatever becomes of live.
     """
-    kept = run.paths.unit("kept", unit.number)
-    seen = _look_for_copy(run, unit)
-    if not seen[kept].exists:
-        is_copy_there = seen[run.paths.unit("ready", unit.number)].exists
-        if not (is_copy_there and find_unreadable(run, unit.manifest, seen[unit.live].entries)):
+    ready, kept = (run.paths.unit(state, unit.number) for state in ("ready", "kept"))
+    if run.files.stat(kept) is None:
+        if run.files.stat(ready) is None or not _may_be_only_copy(run, unit):
             _delete_or_return(run, unit)
             return None
         _keep(run, unit)
-    what = f"no DataNode had some blocks of its old files in {unit.live}; their proved copy is kept in {kept}"
-    return Reason(Code.LIVE_LOST_BLOCKS, what, LOST_BLOCKS_TO_DO)
+    what = f"no DataNode had some blocks of its old files in {unit.live}, or so many files came beside them that nobody can tell"
+    return Reason(Code.LIVE_LOST_BLOCKS, f"{what}; their proved copy is kept in {kept}", LOST_BLOCKS_TO_DO)
+
+
+def _may_be_only_copy(run: Run, unit: PlannedUnit) -> bool:
+    """Whether old files of live cannot be read, or a listing that ended early may not show it. Not where live is closed to this user."""
+    most = run.most_looked_at([unit])
+    try:
+        seen = run.files.look([unit.live], most)[unit.live]
+    except NoPermission:
+        return False
+    run.count_listed([unit], len(seen.entries))
+    if find_unreadable(run, unit.manifest, seen.entries):
+        return True
+    is_unseen = len(seen.entries) >= most and bool(manifests.find_present(unit.manifest, seen.entries)[1])
+    return is_unseen and find_other_directory(unit, seen.file_id) is None
 
 
 def _keep(run: Run, unit: PlannedUnit) -> None:
@@ -145,15 +158,6 @@ def _delete_or_return(run: Run, unit: PlannedUnit) -> None:
         run.files.delete_tree(run.paths.unit("ready", unit.number))
     except NoPermission:
         return_to_stage(run, unit)
-
-
-def _look_for_copy(run: Run, unit: PlannedUnit) -> Mapping[str, Snapshot]:
-    """Live and where its copy may be; as if nothing was there if that cannot be seen, or so much was listed that no more is."""
-    places = [unit.live, *(run.paths.unit(state, unit.number) for state in ("ready", "kept"))]
-    try:
-        return run.look([unit], places) if not run.has_listed_enough else dict.fromkeys(places, Snapshot(False))
-    except NoPermission:
-        return dict.fromkeys(places, Snapshot(False))
 
 
 def return_to_stage(run: Run, unit: PlannedUnit) -> None:

@@ -6,6 +6,8 @@ from collections import Counter
 
 import pytest
 
+from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.steps import arrivals, exchange, run_directory, swap
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.run_directory import Run
@@ -27,9 +29,9 @@ def a_desk(units, **settings):
     return Desk(world, backup_table=False, **settings)
 
 
-def add_files(desk, directory, number):
+def add_files(desk, directory, number, letter="y"):
     for nth in range(number):
-        desk.world.files.namespace.create(f"{directory}/y{nth}", DataFile((f"y{nth}",)), 10)
+        desk.world.files.namespace.create(f"{directory}/{letter}{nth}", DataFile((f"y{nth}",)), 10)
 
 
 def count_listed(desk, monkeypatch, ms_each=0):
@@ -123,7 +125,7 @@ def test_a_directory_that_comes_to_each_unit_just_before_its_check_is_listed_a_f
 
     before_each_exchange(move, monkeypatch)
     found = Counter(outcomes(desk.compact()).values())
-    assert found == Counter({"given-up": 30} if moves else {"given-up": 1, "swapped": 29})
+    assert found == Counter({"given-up": 2, "left": 28} if moves else {"given-up": 1, "swapped": 29})
     assert counts["entries"] <= 2 * 180 * (4 + 2)
 
 
@@ -148,6 +150,13 @@ def enough_is_listed(monkeypatch):
     monkeypatch.setattr(Run, "has_listed_enough", property(lambda _run: True))
 
 
+def test_nothing_more_is_copied_once_enough_was_listed(monkeypatch):
+    desk = a_desk(3)
+    enough_is_listed(monkeypatch)
+    monkeypatch.setattr(desk.world.rows, "write_stage", None)
+    assert outcomes(desk.compact()) == dict.fromkeys(["dt=000", "dt=001", "dt=002"], "left")
+
+
 @pytest.mark.parametrize("words", [["/retired/u00001"], ["/ready/u00001 "], ["/ready/u00002 "], ["entry.json"]])
 def test_what_was_begun_is_settled_although_enough_was_listed(words, monkeypatch):
     desk = a_desk(3)
@@ -158,6 +167,40 @@ def test_what_was_begun_is_settled_although_enough_was_listed(words, monkeypatch
     (table,) = desk.recover().tables
     assert table.recovered != () and table.problem is None
     assert desk.world.rows_of(desk.table) == before + Counter(["late1", "late2"])
+
+
+def lose_blocks(desk, directory):
+    for _, node in desk.world.files.namespace.walk(desk.world.files.qualify(directory)):
+        node.lost = (0, 0) if node.is_dir else (0, node.length)
+
+
+@pytest.mark.parametrize(("files", "is_enough"), [(0, True), (3000, True), (3000, False)])
+def test_a_proved_copy_of_old_files_that_lost_blocks_is_kept_whatever_was_listed(files, is_enough, monkeypatch):
+    """No attacker needed for lost blocks. A listing of thousands of files more ends before it shows them."""
+    desk = a_desk(3, max_files=90)
+    rows = desk.world.rows_below(desk.live("dt=001"))
+    desk.kill_before(["rename_exact", "/retired/u00001"], desk.compact)
+    lose_blocks(desk, desk.live("dt=001"))
+    add_files(desk, desk.live("dt=001"), files, "a")
+    if is_enough:
+        enough_is_listed(monkeypatch)
+    assert desk.recover().code is Exit.INVESTIGATE
+    (directory,) = desk.run_directories()
+    assert desk.world.rows_below(names.join(desk.control.runs, directory, "kept", "u00002")) == rows
+    told = {unit.partition: (unit.outcome.code, unit.reason_code) for unit in desk.log().runs[-1].units}
+    assert told.pop("dt=001") == ("misplaced", "live-lost-blocks")
+    assert {outcome for outcome, _ in told.values()} == {"not-swapped"}
+
+
+def test_a_copy_that_is_kept_is_told_again_although_enough_was_listed(monkeypatch):
+    """The recovery that kept it was killed before its log entry."""
+    desk = a_desk(2)
+    desk.kill_before(["rename_exact", "/retired/u00001"], desk.compact)
+    lose_blocks(desk, desk.live("dt=001"))
+    desk.kill_before(["entry.json"], desk.recover)
+    enough_is_listed(monkeypatch)
+    assert desk.recover().code is Exit.INVESTIGATE
+    assert {unit.partition: unit.reason_code for unit in desk.log().runs[-1].units}["dt=001"] == "live-lost-blocks"
 
 
 @pytest.mark.parametrize(("files", "what"), [(0, "dt=000/attempt is a copy"), (3000, "dt=000 was not looked through")])
