@@ -403,7 +403,7 @@ class Files(Protocol):
 
 # Of a table's whole definition; and of the properties of all its partitions, with what is long of their locations and values. A hundred
 # thousand partitions with a kilobyte of properties each take 0.4 GB here. A character counts as the bytes that it takes on its way here:
-# one if it is ASCII.
+# one if it is ASCII; a property as 24 at least.
 MOST_OF_TABLE = 2**24
 MOST_OF_PARTITIONS = 2**27
 # Of one table, however little each says: here it takes a kilobyte, as a file does.

@@ -237,7 +237,8 @@ class Code(Coded):
         Topic.FILES,
         None,
         "more than 1,000 forms in one unit, or schemas of more than eight million characters (with what footers say of columns: "
-        "67 million); or, with `sort_columns`: the files differ in physical schema, codec, kind of writer or calendar, so no one schema and writer fits them all",
+        "67 million); or, with `sort_columns`: the files differ in physical schema, codec, kind of writer or calendar, so no one schema "
+        "and writer fits them all",
         _WHERE,
     )
     MORE_XATTRS = (
