@@ -398,9 +398,14 @@ class JailedRows:
         self.inner.require_started()
 
     def footers(
-        self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False, most_row_groups: int = 0
+        self,
+        format: str,
+        sets: Mapping[Key, Sequence[FileInfo]],
+        by_identity: bool = False,
+        most_row_groups: int = 0,
+        most_characters: Optional[int] = None,
     ) -> Mapping[Key, UnitFooters]:
-        return self.inner.footers(format, sets, by_identity, most_row_groups)
+        return self.inner.footers(format, sets, by_identity, most_row_groups, most_characters)
 
     def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         self.jail.require(batch.target)

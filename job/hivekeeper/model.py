@@ -6,8 +6,9 @@ trailing slash (`hdfs://nn:8020/a b/dt=x%2Fy`, `file:/a b`). Times are milliseco
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field, replace
-from typing import Collection, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Collection, ItemsView, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from urllib.parse import quote
 
 from hivekeeper import names, quoting
@@ -445,6 +446,26 @@ class ColumnFacts:
     nulls: Optional[int] = None
     low: Optional[str] = None
     high: Optional[str] = None
+
+
+class ValueCounts(Mapping[str, ColumnFacts]):
+    """The facts of columns of which only the numbers of values are told, in eight bytes each; many can share `names`."""
+
+    def __init__(self, names: Tuple[str, ...], counts: array[int]) -> None:
+        """`counts`: of values, in the order of `names`; -1 where there is none."""
+        self.names, self.counts = names, counts
+
+    def __getitem__(self, name: str) -> ColumnFacts:
+        return dict(self.items())[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def items(self) -> ItemsView[str, ColumnFacts]:
+        return {name: ColumnFacts(None if count < 0 else count) for name, count in zip(self.names, self.counts)}.items()
 
 
 @dataclass(frozen=True)

@@ -403,7 +403,7 @@ class Files(Protocol):
 
 # Of a table's whole definition; and of the properties of all its partitions, with what is long of their locations and values. A hundred
 # thousand partitions with a kilobyte of properties each take 0.4 GB here. A character counts as the bytes that it takes on its way here:
-# one if it is ASCII.
+# one if it is ASCII; a property as 24 at least.
 MOST_OF_TABLE = 2**24
 MOST_OF_PARTITIONS = 2**27
 # Of one table, however little each says: here it takes a kilobyte, as a file does.
@@ -644,7 +644,12 @@ class Rows(Protocol):
         """Wait until rows can be read and written. Raises Unusable, and RowsError if the command was asked to stop meanwhile."""
 
     def footers(
-        self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False, most_row_groups: int = 0
+        self,
+        format: str,
+        sets: Mapping[Key, Sequence[FileInfo]],
+        by_identity: bool = False,
+        most_row_groups: int = 0,
+        most_characters: Optional[int] = None,
     ) -> Mapping[Key, UnitFooters]:
         """Read all footers of some sets of files, in bulk, each set grouped by form; zero-byte files are not in any group. Another file at
         the path of a listed one is unreadable.
@@ -652,6 +657,8 @@ class Rows(Protocol):
         With `by_identity` files are of one form only if they have the same `Form.identity`. `most_row_groups`: of so many row groups of all
         files together it is told where they are. Of a file all are told or none: none also if its footer
         claims one outside it, or in another one.
+
+        `most_characters`: returns only the first sets, as many as have no more of these in their forms and columns together; perhaps none.
         """
 
     def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:

@@ -236,8 +236,9 @@ class Code(Coded):
     MIXED_FORMS = (
         Topic.FILES,
         None,
-        "more than 1,000 forms in one unit, or schemas of more than eight million characters; or, with `sort_columns`: the files differ in "
-        "physical schema, codec, kind of writer or calendar, so no one schema and writer fits them all",
+        "more than 1,000 forms in one unit, or schemas of more than eight million characters (with what footers say of columns: "
+        "67 million); or, with `sort_columns`: the files differ in physical schema, codec, kind of writer or calendar, so no one schema "
+        "and writer fits them all",
         _WHERE,
     )
     MORE_XATTRS = (
@@ -469,8 +470,8 @@ class Code(Coded):
     BEYOND_ONE_RUN = (
         Topic.RUN,
         None,
-        "no more is done in one run: the units, of many forms, need more than 100 jobs that are not full, or their ACLs and extended "
-        "attributes have more than 2²⁸ characters together. What fits was done",
+        "no more is done in one run: the units, of many forms, need more than 100 jobs that are not full, or their ACLs, extended "
+        "attributes, schemas and columns have more than 2²⁸ characters together. What fits was done",
         "run again, or leave it to the next run",
     )
     STOP_ASKED = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import threading
 import time
@@ -49,6 +50,14 @@ def calls_of(gateway, act):
     before = gateway.calls
     act()
     return gateway.calls - before
+
+
+def test_one_rare_character_does_not_make_a_whole_listing_four_times_as_large(gateway, tmp_path):
+    name = "part-\N{GRINNING FACE}"
+    (tmp_path / name).touch()
+    told = gateway.helper("Listing", gateway.hadoop_conf).look(json.dumps([f"file:{tmp_path}"]), 10, False)
+    assert told.isascii()
+    assert [entry["name"] for entry in json.loads(told)[0]["entries"]] == [name]
 
 
 @pytest.mark.parametrize("method", ["look", "attributes", "file_rights", "dress", "read_texts", "qualify", "exposed", "way_to", "guard"])

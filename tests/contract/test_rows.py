@@ -131,6 +131,17 @@ def test_footers_merge_the_bounds_of_all_files(world):
     assert (facts.values, facts.nulls, facts.low, facts.high) == (4, 0, "c", "y")
 
 
+def test_footers_of_the_first_sets_are_told_as_far_as_there_is_room_for_what_they_say(world):
+    for unit in range(1, 6):
+        world.add(unit, "a.parquet", ["x"])
+    sets = {unit: world.list(f"{world.root}/in {unit}") for unit in range(1, 6)}
+    told = {most: list(world.rows.footers("parquet", sets, True, 0, most)) for most in (0, 100_000)}
+    assert told == {0: [], 100_000: [1, 2, 3, 4, 5]}
+    # What they have in common is told once.
+    first = next(most for most in range(0, 100_000, 8) if world.rows.footers("parquet", {1: sets[1]}, True, 0, most))
+    assert list(world.rows.footers("parquet", sets, True, 0, first + 16)) == [1, 2, 3]
+
+
 def row_groups_of(world, most: int) -> List[Tuple[str, int, List[int]]]:
     """The name and length of each file, and the rows of its row groups, which follow one another inside it."""
     units = {str(unit): world.list(f"{world.root}/in {unit}") for unit in (1, 2)}

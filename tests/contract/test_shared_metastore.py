@@ -115,12 +115,13 @@ def test_what_many_short_texts_take_besides_their_characters_counts(real, monkey
     assert find(real, table.full_name).unreadable
 
 
-def test_what_many_short_properties_of_partitions_take_counts(world, monkeypatch):
+@pytest.mark.parametrize(("many", "most"), [(3000, 100_000), (900, 20_000)])
+def test_what_many_short_properties_of_partitions_take_counts(world, monkeypatch, many, most):
     table = world.add_table("many")
     add_partitions(world, table, ["1", "2"])
-    world.set_parameters(table, "dt=1", {f"{number:x}": "v" for number in range(3000)})
+    world.set_parameters(table, "dt=1", {f"{number:x}": "v" for number in range(many)})
     assert len(world.metastore.partitions(table)) == 2
-    monkeypatch.setattr(ports, "MOST_OF_PARTITIONS", 100_000)
+    monkeypatch.setattr(ports, "MOST_OF_PARTITIONS", most)
     with pytest.raises(Refused):
         world.metastore.partitions(table)
     assert list(world.metastore.partitions_named(table, ["dt=2"])) == ["dt=2"]

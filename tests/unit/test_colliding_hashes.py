@@ -187,5 +187,5 @@ def test_facts_of_columns_are_not_shared():
     unhashable = type("Facts", (ColumnFacts,), {"__hash__": refuse_to_hash})
     facts = unhashable(1, solve((1,), (hash(None), hash(None))))
     unit = Candidate(SimpleNamespace(), UnitFooters((a_group({"f": 1}, FORM, {"id": facts}),)), Attributes("", "", 0, 0))
-    (shared,) = Shared().of_all([unit])
+    shared = Shared().of(unit)
     assert shared.footers.groups[0].columns["id"] is facts

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from array import array
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -34,6 +35,7 @@ from hivekeeper.model import (
     StageBatch,
     StageUnit,
     UnitFooters,
+    ValueCounts,
     expect_values,
 )
 from hivekeeper.names import UnitNumber
@@ -67,14 +69,21 @@ class SparkRows:
             self.physical.require_started()
 
     def footers(
-        self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False, most_row_groups: int = 0
+        self,
+        format: str,
+        sets: Mapping[Key, Sequence[FileInfo]],
+        by_identity: bool = False,
+        most_row_groups: int = 0,
+        most_characters: Optional[int] = None,
     ) -> Mapping[Key, UnitFooters]:
         files = {str(index): [file for file in some if file.length > 0] for index, some in enumerate(sets.values())}
         asked = {index: [as_asked(file) for file in some] for index, some in files.items()}
         with _rows_errors():
-            answer = json.loads(self._footers.read(format, json.dumps(asked), by_identity, most_row_groups))
-        forms = [_form(said) for said in answer["forms"]]
-        return {key: _unit_footers(answer["units"][index], forms, files[index]) for key, index in zip(sets, files)}
+            most = -1 if most_characters is None else most_characters
+            answer = json.loads(self._footers.read(format, json.dumps(asked), by_identity, most_row_groups, most))
+        forms, column_names = [_form(said) for said in answer["forms"]], [tuple(some) for some in answer["names"]]
+        told = answer["units"]
+        return {key: _unit_footers(told[index], forms, column_names, files[index]) for key, index in zip(sets, files) if index in told}
 
     def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         # Its jobs take hours, and delete directories of attempts as trees.
@@ -180,10 +189,8 @@ def _bare_values(group: FooterGroup) -> int:
 
 
 def _copy_tasks(batch: StageBatch, unit: StageUnit, target: str, group_bytes: int) -> List[CopyTask]:
-    directory, mark = (
-        names.join(target, f"{names.UNIT_COLUMN}={unit.number}"),
-        names.stage_mark(batch.run, batch.target, secrets.token_hex(16)),
-    )
+    directory = names.join(target, f"{names.UNIT_COLUMN}={unit.number}")
+    mark = names.stage_mark(batch.run, batch.target, secrets.token_hex(16))
     return [
         CopyTask(
             names.join(directory, names.output_name(number, mark, batch.format)),
@@ -213,17 +220,25 @@ def _form(said: Mapping[str, Any]) -> Form:
     return Form(**{**said, **{name: tuple(said.get(name, ())) for name in ("keys", "blooms", "undecodable")}})
 
 
-def _unit_footers(said: Mapping[str, Any], forms: Sequence[Form], files: Sequence[FileInfo]) -> UnitFooters:
+def _unit_footers(
+    said: Mapping[str, Any], forms: Sequence[Form], column_names: Sequence[Tuple[str, ...]], files: Sequence[FileInfo]
+) -> UnitFooters:
     """`files` are those that were read, in their order."""
     groups = []
     for group in said["groups"]:
         # The listing's own paths, not copies of them: there may be a million.
         of_group = tuple(files[number] for number in group["files"])
         rows = {file.key: rows for file, rows in zip(of_group, group["rows"])}
-        columns = {name: ColumnFacts(**facts) for name, facts in group["columns"].items()}
-        groups.append(FooterGroup(forms[group["form"]], rows, columns, of_group))
+        groups.append(FooterGroup(forms[group["form"]], rows, _columns(column_names[group["names"]], group["facts"]), of_group))
     row_groups = tuple(FileRowGroups(files[number], _row_groups(claims)) for number, claims in said["rowGroups"])
     return UnitFooters(tuple(groups), tuple((one["path"], one["reason"]) for one in said["unreadable"]), row_groups, said["values"])
+
+
+def _columns(column_names: Tuple[str, ...], facts: Sequence[Any]) -> Mapping[str, ColumnFacts]:
+    """`facts`: a number of values or None for each column, or a list of all facts."""
+    if facts and isinstance(facts[0], list):
+        return {name: ColumnFacts(*some) for name, some in zip(column_names, facts)}
+    return ValueCounts(column_names, array("q", [-1 if values is None else values for values in facts]))
 
 
 def _row_groups(claims: Sequence[int]) -> Tuple[RowGroup, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -68,7 +69,7 @@ class Reader:
     `most_row_groups`: so many are told, none of files that are joined.
 
     It remembers why files cannot be joined. A unit that is to be rewritten as a whole instead needs more room, so it is given back, and
-    comes a second time.
+    comes a second time; so does one whose footers were not told, because those of others are long.
     """
 
     cluster: Cluster
@@ -86,6 +87,8 @@ class Reader:
     _sets: int = field(default=0, init=False)
     _listed: int = field(default=0, init=False)
     _most_blocks: int = field(default=MOST_BLOCKS, init=False)
+    # Of the units that are looked at together, as many as an answer had room for.
+    _most_units: int = field(default=analysis.UNITS_AT_ONCE, init=False)
 
     def __post_init__(self) -> None:
         self._whole = {unit.name: unit for unit in self.observed.units}
@@ -99,17 +102,21 @@ class Reader:
         return self._choose(units, self._look(units))
 
     def read(self, units: Sequence[UnitAnalysis]) -> Tuple[List[Candidate], List[UnitAnalysis]]:
-        """The candidates; and units that are to come again, whole."""
+        """The candidates, one at least unless all units come again; and units that are to come again."""
+        units, back = units[: self._most_units], list(units[self._most_units :])
         places = self._look(units)
         choices = self._choose(units, places)
         by_exchange: Dict[Optional[str], List[UnitAnalysis]] = {JOINED: [], AT_ONCE: [], None: []}
         for unit in units:
             by_exchange[choices[unit.name].exchange].append(unit)
-        joined, back = self._join(by_exchange[JOINED], places, choices)
+        joined, whole, untold = self._join(by_exchange[JOINED], places, choices)
         candidates = [self._limit(candidate) for candidate in joined]
-        back += [self._take_whole(unit) for unit in by_exchange[AT_ONCE] if unit.joined]
-        candidates += self._read([unit for unit in by_exchange[AT_ONCE] if not unit.joined], places, choices)
-        return candidates + [_of_neither(unit, choices[unit.name]) for unit in by_exchange[None]], back
+        whole += [self._take_whole(unit) for unit in by_exchange[AT_ONCE] if unit.joined]
+        read, more = self._read([unit for unit in by_exchange[AT_ONCE] if not unit.joined], places, choices)
+        untold += more
+        # Else each look at thousands of units would be for a few of them.
+        self._most_units = max(1, len(units) - len(untold)) if untold else 2 * self._most_units
+        return [*candidates, *read, *(_of_neither(unit, choices[unit.name]) for unit in by_exchange[None])], [*whole, *untold, *back]
 
     def _look(self, units: Sequence[UnitAnalysis]) -> Places:
         ties, zone = find_ties(self.cluster, self.observed.control, [unit.unit for unit in units])
@@ -191,14 +198,18 @@ class Reader:
 
     def _join(
         self, units: Sequence[UnitAnalysis], places: Places, choices: Mapping[str, Choice]
-    ) -> Tuple[List[Candidate], List[UnitAnalysis]]:
-        """The sets of files that are joined, as candidates. Units of which none can be are judged again."""
+    ) -> Tuple[List[Candidate], List[UnitAnalysis], List[UnitAnalysis]]:
+        """The sets of files that are joined, as candidates. Units of which none can be are judged again: second come those that are to be
+        rewritten as a whole, third those whose footers were not told.
+        """
         small = [unit if unit.joined else joining.narrow(unit, self.settings, self.leave_out.get(unit.name, ())) for unit in units]
         guessed = {unit.name: joining.guess_bins(unit, self.settings) for unit in small}
-        read = self._read_sets([files for sets in guessed.values() for files in sets], self.most_row_groups)
+        read = self._read_sets([files for sets in guessed.values() for files in sets], self.most_row_groups, compaction.MOST_READ)
         self.most_row_groups -= sum(found.row_group_count for found in read.values())
-        refused, fit = [], []  # type: Tuple[List[Candidate], List[Candidate]]
-        for unit in small:
+        told = list(takewhile(lambda unit: all(files in read for files in guessed[unit.name]), small))
+        refused, untold = _set_aside_first(small, told)
+        fit: List[Candidate] = []
+        for unit in told:
             footers = compaction.merge([read[files] for files in guessed[unit.name]])
             one = Candidate(unit, compaction.leave_out_rowless(footers), places.attributes[unit.name], why=choices[unit.name].why)
             (fit if one.is_rowless or compaction.refuse_candidate(one, self.rewrite) is None else refused).append(one)
@@ -207,14 +218,17 @@ class Reader:
         left = [one.analysis for one in fit if one.analysis.name not in done]
         again = {unit.name: self._judge(unit, places) for unit in left}
         neither = [_of_neither(unit, again[unit.name]) for unit in left if again[unit.name].exchange is None]
-        return [*joined, *refused, *neither], [self._take_whole(unit) for unit in left if again[unit.name].exchange == AT_ONCE]
+        whole = [self._take_whole(unit) for unit in left if again[unit.name].exchange == AT_ONCE]
+        return [*joined, *refused, *neither], whole, untold
 
-    def _read_sets(self, sets: Sequence[FileSet], most_row_groups: int = 0) -> Dict[FileSet, UnitFooters]:
-        """The footers of each set of files."""
+    def _read_sets(
+        self, sets: Sequence[FileSet], most_row_groups: int = 0, most_characters: Optional[int] = None
+    ) -> Dict[FileSet, UnitFooters]:
+        """The footers of each set of files; of the first ones only, if there is no room for all."""
         if not sets:
             return {}
-        read = self.cluster.rows.footers
-        return dict(read(self.rewrite.format, {files: files for files in sets}, by_identity=True, most_row_groups=most_row_groups))
+        asked = {files: files for files in sets}
+        return dict(self.cluster.rows.footers(self.rewrite.format, asked, True, most_row_groups, most_characters))
 
     def _join_candidates(self, candidates: Sequence[Candidate], read: Mapping[FileSet, UnitFooters]) -> List[Candidate]:
         """Sets of files that are joined, instead of the units that they are of. Notes why a unit has none. `read`: footers of some sets."""
@@ -274,26 +288,39 @@ class Reader:
         whole = self._whole[unit.name]
         return replace(whole, joined=None, target_files=sizing.target_files(whole.sizes.total_bytes, self.settings.block_bytes))
 
-    def _read(self, units: Sequence[UnitAnalysis], places: Places, choices: Mapping[str, Choice]) -> List[Candidate]:
+    def _read(
+        self, units: Sequence[UnitAnalysis], places: Places, choices: Mapping[str, Choice]
+    ) -> Tuple[List[Candidate], List[UnitAnalysis]]:
+        """The candidates; and units whose footers were not told."""
         if not units:
-            return []
+            return [], []
         rows, rewrite = self.cluster.rows, self.rewrite
         files = {unit.name: unit.files for unit in units}
-        read = rows.footers(rewrite.format, files, by_identity=rewrite.is_copied, most_row_groups=self.most_row_groups)
+        read = rows.footers(rewrite.format, files, rewrite.is_copied, self.most_row_groups, compaction.MOST_READ)
         self.most_row_groups -= sum(found.row_group_count for found in read.values())
+        told = [unit for unit in units if unit.name in read]
+        refused, untold = _set_aside_first(units, told)
         footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}
         whys = {unit.name: choices[unit.name].why if self.is_open else None for unit in units}
-        found = [self._limit(Candidate(unit, footers[unit.name], places.attributes[unit.name], why=whys[unit.name])) for unit in units]
+        found = [self._limit(Candidate(unit, footers[unit.name], places.attributes[unit.name], why=whys[unit.name])) for unit in told]
         if rewrite.is_copied:
-            return found
+            return [*found, *refused], untold
         # Only where there is room for the values, and nothing else against it: they are all read.
         single = {one.analysis.name: one.footers.groups[0] for one in found if compaction.is_fit(one, rewrite)}
         hazards = rows.hazards(rewrite.format, single)
-        return [replace(one, hazard=hazards.get(one.analysis.name)) for one in found]
+        return [*(replace(one, hazard=hazards.get(one.analysis.name)) for one in found), *refused], untold
 
     def _limit(self, candidate: Candidate) -> Candidate:
         """It takes the room that its values need."""
         return self.room_for_values.take(candidate) if compaction.is_fit(candidate, self.rewrite) else candidate
+
+
+def _set_aside_first(units: Sequence[UnitAnalysis], told: Sequence[UnitAnalysis]) -> Tuple[List[Candidate], List[UnitAnalysis]]:
+    """Of units of which only some were told: the first one, if there is no room even for its footers alone, and those that come again."""
+    untold = list(units[len(told) :])
+    if told or not untold:
+        return [], untold
+    return [Candidate.of_unfit(untold[0], compaction.MORE_THAN_READ)], untold[1:]
 
 
 def _without_blocks(error: NotPossible) -> Reason:

@@ -48,7 +48,7 @@ class Choice:
 
     @property
     def is_full(self) -> bool:
-        """Whether the rights of its units are as long as a plan holds."""
+        """Whether the rights, forms and columns of its units are as long as a plan holds."""
         return self._shared.is_full
 
     @property
@@ -74,7 +74,7 @@ class Choice:
         self._units.update(unit.name for unit in fit)
         self.taken += fit
         # What needs nothing, night after night, takes no room from those that are fit.
-        self.found += self._shared.of_all(candidate if is_fit else compaction.without_rights(candidate) for candidate, is_fit in judged)
+        self.found += [self._shared.of(one) if is_fit else compaction.set_aside(one, self._rewrite) for one, is_fit in judged]
 
 
 def make_plan(
@@ -109,13 +109,13 @@ def make_plan(
     _require_room(table, left, choice.taken)
     if choice.is_full and not choice.has_enough:
         left = _with_full(left, choice)
-    plan = compaction.plan_compaction(run, observed.control.run(run), table, choice.found, settings, engine)
+    plan = compaction.plan_compaction(run, observed.control.run(run), table, choice.found, settings, rewrite)
     return replace(plan, left=(*plan.left, *left))
 
 
 def _with_full(left: Tuple[Left, ...], choice: Choice) -> Tuple[Left, ...]:
     explained = {one.unit.name for one in left}
-    return (*left, *(Left(one.unit, compaction.LONGER_RIGHTS) for one in choice.waiting if one.name not in explained))
+    return (*left, *(Left(one.unit, compaction.MORE_TO_HOLD) for one in choice.waiting if one.name not in explained))
 
 
 def _find_joined(observed: ObservedTable, history: History) -> LeaveOut:

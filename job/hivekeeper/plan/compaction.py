@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from weakref import WeakKeyDictionary
 
 from hivekeeper import names
 from hivekeeper.config.codecs import SAME_AS, list_writable
@@ -16,6 +17,7 @@ from hivekeeper.model import (
     MOST_VALUES_OF_FILE,
     VALUES_PER_BYTE,
     Attributes,
+    ColumnFacts,
     Digest,
     FileInfo,
     FileRowGroups,
@@ -27,6 +29,7 @@ from hivekeeper.model import (
     Table,
     Unit,
     UnitFooters,
+    ValueCounts,
     expect_values,
 )
 from hivekeeper.names import RunId, RunPaths, UnitNumber
@@ -48,13 +51,25 @@ MOST_SCHEMAS_OF_BATCH = 2**25
 # Batches of one run that end before they are full: where Spark SQL writes, each form has one of its own, and each is a job. Whoever may
 # write to a table can give each partition another form, or long schemas.
 MOST_PART_BATCHES = 100
-# Characters of all ACLs and extended attributes that a plan holds: a directory has up to twenty thousand.
-MOST_RIGHTS = 2**28
+# Characters that a plan holds of all units that are written: their ACLs and extended attributes, of which a directory has up to twenty
+# thousand, and what their footers say of forms and columns, of which a file has up to some hundred thousand.
+MOST_HELD = 2**28
+# Characters of the forms and columns of units that are judged together, before it is known which of them are fit.
+MOST_READ = 2**26
+# What the facts of a column take: the number of its values in an array, and all of them in a dict. As in FooterAnswer.java.
+CHARACTERS_OF_VALUES, CHARACTERS_OF_FACTS = 8, 400
 MORE_JOBS = Reason(
     Code.BEYOND_ONE_RUN, f"the units of one run are written in {MOST_PART_BATCHES} jobs at most that are not full", "run again"
 )
-LONGER_RIGHTS = Reason(
-    Code.BEYOND_ONE_RUN, f"the ACLs and extended attributes of one run's units have {MOST_RIGHTS} characters at most", "run again"
+MORE_TO_HOLD = Reason(
+    Code.BEYOND_ONE_RUN,
+    f"the ACLs, extended attributes, schemas and columns of one run's units have {MOST_HELD} characters at most",
+    "run again",
+)
+MORE_THAN_READ = Reason(
+    Code.MIXED_FORMS,
+    f"the schemas and columns of its files have more than {MOST_READ} characters",
+    "leave the unit out with --where",
 )
 
 
@@ -104,12 +119,16 @@ class CompactionPlan:
         return {staged.number: staged.forms for batch in self.batches for staged in batch.units}
 
 
+NOT_HELD = Attributes("", "", 0, 0)
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A unit that passed the metadata checks, with the footers of its files that hold rows.
 
-    `unfit`: why its files cannot be exchanged, `unjoined`: why there is nothing to gain; its files were not read then. `join`: it is only
-    some files of a unit, and how they are to become one. `why`: why it gets this exchange, where that was chosen.
+    `unfit`: why its files cannot be exchanged or rewritten, `unjoined` and `has_fewest`: there is nothing to gain; nothing is known of its
+    footers then. `join`: it is only some files of a unit, and how they are to become one. `why`: why it gets this exchange, where that was
+    chosen.
     """
 
     analysis: UnitAnalysis
@@ -119,15 +138,16 @@ class Candidate:
     unfit: Optional[Reason] = None
     join: Optional[Join] = None
     unjoined: Optional[Reason] = None
+    has_fewest: bool = False
     why: Optional[Reason] = None
 
     @classmethod
     def of_unfit(cls, analysis: UnitAnalysis, reason: Reason) -> Candidate:
-        return cls(analysis, UnitFooters(), Attributes("", "", 0, 0), unfit=reason)
+        return cls(analysis, UnitFooters(), NOT_HELD, unfit=reason)
 
     @classmethod
     def of_unjoined(cls, analysis: UnitAnalysis, reason: Reason) -> Candidate:
-        return cls(analysis, UnitFooters(), Attributes("", "", 0, 0), unjoined=reason)
+        return cls(analysis, UnitFooters(), NOT_HELD, unjoined=reason)
 
     @property
     def bare_values(self) -> int:
@@ -141,12 +161,12 @@ class Candidate:
 
     @property
     def is_rowless(self) -> bool:
-        was_read = self.unfit is None and self.unjoined is None
-        return was_read and not self.footers.groups and not self.footers.unreadable
+        is_known = self.unfit is None and self.unjoined is None and not self.has_fewest
+        return is_known and not self.footers.groups and not self.footers.unreadable
 
 
 class Shared:
-    """Makes equal values one object: a hundred thousand units may have a copy each of the same long schema, or ACL.
+    """Makes equal values one object: a hundred thousand units may have a copy each of the same long schema, or ACL. Counts the rest.
 
     Not the facts of columns: a footer can claim such numbers that all of them have one hash.
     """
@@ -157,19 +177,33 @@ class Shared:
 
     @property
     def is_full(self) -> bool:
-        """Whether their ACLs and extended attributes are as long as a plan holds."""
-        return self._characters >= MOST_RIGHTS
+        """Whether they are as long as a plan holds."""
+        return self._characters >= MOST_HELD
 
-    def of_all(self, candidates: Iterable[Candidate]) -> List[Candidate]:
-        return [self._of(candidate) for candidate in candidates]
-
-    def _of(self, candidate: Candidate) -> Candidate:
+    def of(self, candidate: Candidate) -> Candidate:
         groups = tuple(
-            replace(group, form=self._one(group.form), columns={self._one(name): facts for name, facts in group.columns.items()})
+            replace(group, form=self._share_form(group.form), columns=self._share_columns(group.columns))
             for group in candidate.footers.groups
         )
         footers = replace(candidate.footers, groups=groups)
         return replace(candidate, attributes=self._one(self._share(candidate.attributes)), footers=footers)
+
+    def _share_form(self, form: Form) -> Form:
+        if form not in self._kept:
+            self._characters += len(form.schema) + sum(map(len, (*form.keys, *form.blooms, *form.undecodable)))
+        shared: Form = self._one(form)
+        return shared
+
+    def _share_columns(self, columns: Mapping[str, ColumnFacts]) -> Mapping[str, ColumnFacts]:
+        if isinstance(columns, ValueCounts):
+            self._characters += CHARACTERS_OF_VALUES * len(columns)
+            if columns.names not in self._kept:
+                self._characters += sum(map(len, columns.names))
+            return ValueCounts(self._one(columns.names), columns.counts)
+        own = [text for facts in columns.values() for text in (facts.low, facts.high) if text is not None]
+        own += (name for name in columns if name not in self._kept)
+        self._characters += CHARACTERS_OF_FACTS * len(columns) + sum(map(len, own))
+        return {self._one(name): facts for name, facts in columns.items()}
 
     def _share(self, attributes: Attributes) -> Attributes:
         """With the parts that others have, too, whatever else they have."""
@@ -183,9 +217,11 @@ class Shared:
         return self._kept.setdefault(value, value)
 
 
-def without_rights(candidate: Candidate) -> Candidate:
-    """A candidate that is not written, without the texts of its directory's ACL and extended attributes."""
-    return replace(candidate, attributes=replace(candidate.attributes, acl=(), file_acl=(), xattrs=()))
+def set_aside(candidate: Candidate, rewrite: Rewrite) -> Candidate:
+    """A candidate that is not fit, with no more of its footers and attributes than the plan tells of it."""
+    refused = None if candidate.is_rowless else refuse_candidate(candidate, rewrite)
+    few = replace(candidate, footers=UnitFooters(row_groups=candidate.footers.row_groups), attributes=NOT_HELD)
+    return replace(few, unfit=refused, has_fewest=_has_fewest(candidate, rewrite))
 
 
 def merge(parts: Sequence[UnitFooters]) -> UnitFooters:
@@ -217,6 +253,8 @@ class Rewrite:
     codec: Optional[str] = None
     sort_columns: Tuple[str, ...] = ()
     may_grow: bool = False
+    # Until nobody has a form any more: its schema may be long, and a hundred thousand units may have the same.
+    _refusals: WeakKeyDictionary[Form, Optional[str]] = field(default_factory=WeakKeyDictionary, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, table: Table, settings: Settings, engine: Engine) -> Rewrite:
@@ -234,6 +272,11 @@ class Rewrite:
 
     def refuse(self, form: Form) -> Optional[str]:
         """Why files of this form cannot be rewritten faithfully, else None."""
+        if form not in self._refusals:
+            self._refusals[form] = self._find_refusal(form)
+        return self._refusals[form]
+
+    def _find_refusal(self, form: Form) -> Optional[str]:
         if self.is_copied:
             return fidelity.refuse_copy(form, self.format, self.codec_for(form), self.engine.spark_version)
         return fidelity.unfaithful(form, self.format, self.engine.spark_version, self.engine.time_zone)
@@ -284,10 +327,9 @@ def _only_in(schema: str, other: str) -> str:
 
 
 def plan_compaction(
-    run: RunId, paths: RunPaths, table: Table, candidates: Sequence[Candidate], settings: Settings, engine: Engine
+    run: RunId, paths: RunPaths, table: Table, candidates: Sequence[Candidate], settings: Settings, rewrite: Rewrite
 ) -> CompactionPlan:
     """Number the units, group those that one job can write into batches, refuse what cannot be rewritten faithfully."""
-    rewrite = Rewrite.of(table, settings, engine)
     reasons = [(one.analysis.unit, refuse_candidate(one, rewrite)) for one in candidates if not one.is_rowless]
     units: List[PlannedUnit] = []
     batches: List[StageBatch] = []
@@ -331,6 +373,8 @@ def is_fit(candidate: Candidate, rewrite: Rewrite) -> bool:
 
 def _has_fewest(candidate: Candidate, rewrite: Rewrite) -> bool:
     """Whether its files cannot become fewer, because each form needs a file of its own."""
+    if candidate.has_fewest:
+        return True
     if candidate.is_rowless or candidate.unjoined or refuse_candidate(candidate, rewrite) is not None:
         return False
     return len(plan_outputs(candidate, rewrite)) >= candidate.analysis.sizes.files

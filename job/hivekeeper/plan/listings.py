@@ -26,7 +26,7 @@ _FOREIGN = frozenset([*FOREIGN_LOGS, "data", ".hoodie_partition_metadata", "_orc
 # Of hidden entries above one unit, which are listed before each swap. A healthy table has a handful, or a few in each directory.
 MOST_HIDDEN = 10_000
 
-# Of hidden directories in the directory around a table, where a control directory may lie beside it.
+# Of hidden directories in the directory around a table, where a control directory may lie beside it. With long paths fewer are listed.
 MOST_BESIDE = 200_000
 
 # Of a unit's markers. A swap makes each again beside the output, one call after the other.
@@ -222,7 +222,7 @@ def _refuse_file(entry: FileInfo) -> Optional[Reason]:
 def too_many_hidden(most: int) -> Reason:
     return Reason(
         Code.TOO_MANY_HIDDEN,
-        f"there are more than {most} hidden files or directories above its units",
+        f"there are more than {most} hidden files or directories above its units (fewer may have long paths)",
         "find out who makes them, and remove them",
     )
 

@@ -21,7 +21,7 @@ from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import listings, renamed
-from hivekeeper.ports import Cluster, FilesError, MetastoreRefused, MetastoreUnavailable, NoPermission
+from hivekeeper.ports import Cluster, FilesError, MetastoreRefused, MetastoreUnavailable, NoPermission, most_files
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
@@ -254,8 +254,9 @@ def _list_controls(cluster: Cluster, beside: str, believed: FrozenSet[str]) -> O
     """The control directories of these owners, each with the tables that lie at or below its home. Those of others, of which anybody may
     make a hundred thousand in each directory with a table of theirs, are not kept.
     """
-    hidden = cluster.files.look_hidden_directories([beside], listings.MOST_BESIDE + 1)[beside].entries
-    if len(hidden) > listings.MOST_BESIDE:
+    most = most_files(listings.MOST_BESIDE, [beside])
+    hidden = cluster.files.look_hidden_directories([beside], most + 1)[beside].entries
+    if len(hidden) > most:
         return None
     prefix = f"{names.CONTROL}-"
     own = [entry for entry in hidden if entry.name.startswith(prefix) and entry.owner in believed]

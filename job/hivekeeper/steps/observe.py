@@ -21,7 +21,7 @@ from hivekeeper.plan import eligibility, listings, own_place
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
 from hivekeeper.plan.backup_tables import lies_in_run, lies_like_ours
 from hivekeeper.plan.unchanged import KnownUnit, is_unchanged
-from hivekeeper.ports import ALL, Cluster, Files, NoPermission, local_table, most_files
+from hivekeeper.ports import ALL, Cluster, Files, NoPermission, counts_as, local_table, most_files
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import may_be_inside
 from hivekeeper.steps.leftovers import find_staging, look_inside
@@ -49,7 +49,7 @@ MOST_SERVERS = 20
 # them locations thousands of directories deep, which need not exist.
 MOST_CHARACTERS_ABOVE = 2**29
 
-# Of hidden entries in all these directories. A job may leave a marker in each.
+# Of hidden entries in all these directories. A job may leave a marker in each. With long paths fewer are listed.
 MOST_HIDDEN_ABOVE = 200_000
 
 # No unit is known.
@@ -414,8 +414,9 @@ def _look_above(files: Files, table: Table, control: ControlPaths, above: Sequen
 
     def look(places: Sequence[str]) -> Mapping[str, Snapshot]:
         nonlocal left
-        found = files.look_hidden(places, left + 1)
-        left -= sum(len(snapshot.entries) for snapshot in found.values())
+        each = max(map(counts_as, places))
+        found = files.look_hidden(places, left // each + 1)
+        left -= each * sum(len(snapshot.entries) for snapshot in found.values())
         if left < 0:
             raise _crowded(table, MOST_HIDDEN_ABOVE)
         if any(len(found[place].entries) > listings.MOST_HIDDEN for place in places if place != control.top):

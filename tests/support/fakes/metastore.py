@@ -583,7 +583,7 @@ def _light_together(tables: Sequence[Table]) -> Mapping[str, Table]:
 
 def _weight(parameters: Mapping[str, str]) -> int:
     besides = 100 * max(0, len(parameters) - 1000)
-    return besides + sum(len(key) + len(value) for key, value in parameters.items())
+    return besides + sum(max(24, len(key) + len(value)) for key, value in parameters.items())
 
 
 def _light(table: Table, partitions: List[Partition]) -> List[Partition]:

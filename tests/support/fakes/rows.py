@@ -8,9 +8,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
+from array import array
 from collections import Counter
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
+from functools import partial
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar
 
 from hivekeeper import names
 from hivekeeper.model import (
@@ -27,6 +29,7 @@ from hivekeeper.model import (
     StageBatch,
     StageOutput,
     UnitFooters,
+    ValueCounts,
 )
 from hivekeeper.names import UnitNumber
 from hivekeeper.ports import FilesError, Key, RowsError
@@ -98,8 +101,11 @@ class FakeRows:
         sets: Mapping[Key, Sequence[FileInfo]],
         by_identity: bool = False,
         most_row_groups: int = 0,
+        most_characters: Optional[int] = None,
     ) -> Mapping[Key, UnitFooters]:
         read = {key: self._footers([file for file in files if file.length > 0], by_identity) for key, files in sets.items()}
+        if most_characters is not None:
+            read = dict(itertools.takewhile(partial(_has_room, [most_characters], set()), read.items()))
         left = [most_row_groups]
         return {key: dataclasses.replace(found, row_groups=self._row_groups(sets[key], left)) for key, found in read.items()}
 
@@ -232,7 +238,7 @@ class FakeRows:
                 groups.setdefault(form, {})[f"{file.path}+{file.begin}" if file.begin else file.path] = content.rows
             else:
                 unreadable.append((file.path, "not a data file" if content is not None else "no such file"))
-        return UnitFooters(tuple(_group(form, rows) for form, rows in groups.items()), tuple(unreadable), values=values)
+        return UnitFooters(tuple(_group(form, rows, not by_identity) for form, rows in groups.items()), tuple(unreadable), values=values)
 
     def _content(self, file: FileInfo) -> object:
         try:
@@ -275,10 +281,21 @@ def _failed(wanted: Mapping[Key, Value], act: Callable[[Value], None]) -> Mappin
     return failed
 
 
-def _group(form: Form, rows: Mapping[str, RowTexts]) -> FooterGroup:
+def _has_room(left: List[int], known: Set[object], of_set: Tuple[Key, UnitFooters]) -> bool:
+    """`left`: of characters; `known`: forms and names of columns that are told already."""
+    for group in of_set[1].groups:
+        texts = {group.form: len(str(group.form)), tuple(group.columns): len(str(list(group.columns)))}
+        left[0] -= sum(length for text, length in texts.items() if text not in known) + 8 * len(group.columns)
+        known.update(texts)
+    return left[0] >= 0
+
+
+def _group(form: Form, rows: Mapping[str, RowTexts], with_bounds: bool) -> FooterGroup:
     every = [row for of_file in rows.values() for row in of_file]
-    facts = ColumnFacts(len(every), 0, min(every, default=None), max(every, default=None))
-    return FooterGroup(form, {path: len(of_file) for path, of_file in rows.items()}, {COLUMN: facts}, ())
+    columns: Mapping[str, ColumnFacts] = ValueCounts((COLUMN,), array("q", [len(every)]))
+    if with_bounds:
+        columns = {COLUMN: ColumnFacts(len(every), 0, min(every, default=None), max(every, default=None))}
+    return FooterGroup(form, {path: len(of_file) for path, of_file in rows.items()}, columns, ())
 
 
 def _examples(surplus: Iterable[str], limit: int) -> Tuple[Mapping[str, Optional[str]], ...]:

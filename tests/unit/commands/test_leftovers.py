@@ -354,6 +354,18 @@ def test_the_hidden_files_of_all_directories_above_units_are_limited_too(monkeyp
     assert sum(told) == 21
 
 
+def test_hidden_files_with_long_paths_count_for_several(monkeypatch):
+    """Two hundred thousand of them with paths of 8,000 characters would take gigabytes."""
+    monkeypatch.setattr("hivekeeper.steps.observe.MOST_HIDDEN_ABOVE", 20)
+    above = f"dt={'d' * 200}/hour={'h' * 200}/minute={'m' * 200}"
+    desk = a_desk(f"{above}/second=1")
+    add_hidden(desk, 11, above)
+    told = record_told(desk)
+    result = desk.compact()
+    assert (result.code, code_of(result)) == (Exit.REFUSED, Code.TOO_MANY_HIDDEN)
+    assert sum(told) == 11
+
+
 @pytest.mark.parametrize(("command", "left"), [(Desk.compact, 2), (Desk.rollback, 3)], ids=["compact-swap", "rollback"])
 def test_where_too_many_hidden_files_come_during_a_run_its_units_are_left_alone(monkeypatch, command, left):
     """They come just before the first unit leaves live, or before its backup is claimed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.model import StageUnit
-from hivekeeper.plan import capacity, compaction, sizing
+from hivekeeper.plan import capacity, compaction, fidelity, sizing
 from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
@@ -18,6 +19,7 @@ from hivekeeper.steps.table_lock import AT_ONCE_S, HIVE_LOCK_WAIT_S
 from hivekeeper.steps.whereabouts import MOST_AGE_MS
 from support.builders import FORM, a_partition, a_table
 from support.desk import Desk, outcomes
+from support.fakes import rows
 from support.fakes.files import FakeFiles
 from support.fakes.metastore import FakeMetastore
 from support.fakes.rows import FakeRows
@@ -147,7 +149,7 @@ def test_partitions_of_forms_of_their_own_are_left_for_later_runs_and_told_of(mo
 
 @pytest.mark.parametrize("is_alike", [True, False])
 def test_partitions_beyond_the_length_of_rights_that_a_plan_holds_are_left_for_later_runs(monkeypatch, is_alike):
-    monkeypatch.setattr(compaction, "MOST_RIGHTS", 5000)
+    monkeypatch.setattr(compaction, "MOST_HELD", 5000)
     monkeypatch.setattr("hivekeeper.plan.analysis.UNITS_AT_ONCE", 10)
     desk, names = make_many(units=30)
     for number, name in enumerate(names):
@@ -159,7 +161,7 @@ def test_partitions_beyond_the_length_of_rights_that_a_plan_holds_are_left_for_l
 
 
 def test_partitions_that_need_nothing_and_have_such_long_rights_do_not_make_an_error_of_the_others(monkeypatch):
-    monkeypatch.setattr(compaction, "MOST_RIGHTS", 2000)
+    monkeypatch.setattr(compaction, "MOST_HELD", 2000)
     monkeypatch.setattr("hivekeeper.plan.analysis.UNITS_AT_ONCE", 10)
     desk, _ = make_many(units=0)
     for number in range(30):
@@ -170,6 +172,58 @@ def test_partitions_that_need_nothing_and_have_such_long_rights_do_not_make_an_e
     desk.world.files.namespace.advance(3_600_000)
     result = desk.compact()
     assert (sorted(outcomes(result).values()), result.code) == (["empty"] * 10 + ["left"] * 10 + ["swapped"] * 10, Exit.PARTIAL)
+
+
+def test_partitions_beyond_the_columns_that_a_plan_holds_are_left_for_later_runs(monkeypatch):
+    """Whatever a footer says of a column was kept for each unit, fit or not, until all were planned: some ten megabytes of files made a
+    driver so large that YARN killed it.
+    """
+    monkeypatch.setattr(compaction, "MOST_HELD", len(rows.FORM.schema) + 8 * 15)
+    monkeypatch.setattr("hivekeeper.plan.analysis.UNITS_AT_ONCE", 10)
+    desk, _ = make_many(units=30)
+    for number in range(30):
+        desk.world.make_partition(desk.table, f"dt=unfit{number}")
+        for file in "abcd":
+            desk.world.add_file(f"{desk.live(f'dt=unfit{number}')}/{file}.parquet", ["x"], form=replace(FORM, undecodable=("codec lzo",)))
+    desk.world.files.namespace.advance(3_600_000)
+    found = Counter(outcomes(desk.compact()).values())
+    assert found == {"refused": 30, "left": 10, "swapped": 20}
+    desk.world.files.namespace.advance(3_600_000)
+    assert Counter(outcomes(desk.compact()).values()) == {"refused": 30, "swapped": 10}
+
+
+@pytest.mark.parametrize("exchange", ["at-once", "files"])
+def test_footers_are_told_for_as_many_partitions_as_there_is_room_for_and_later_for_the_others(monkeypatch, exchange):
+    """One that takes all the room by itself is refused."""
+    monkeypatch.setattr(compaction, "MOST_READ", 4000)
+    desk, names = make_many(units=9, exchange=exchange)
+    for number, name in enumerate(names):
+        form = replace(FORM, schema=f"message schema {{\n  optional int64 {'c' * (5000 if number == 4 else 1000)}{number};\n}}")
+        desk.world.make_partition(desk.table, f"{name}x")
+        for file in range(12):
+            desk.world.add_file(f"{desk.live(f'{name}x')}/{file:02d}.parquet", ["x"], form=form)
+    desk.world.files.namespace.advance(3_600_000)
+    result = desk.compact()
+    assert {name: code for name, code in outcomes(result).items() if code != "swapped"} == {f"{names[4]}x": "refused"}
+    assert [unit.why.code for unit in result.tables[0].units if unit.outcome is Outcome.REFUSED] == [Code.MIXED_FORMS]
+
+
+def test_a_schema_that_many_partitions_have_is_judged_once(monkeypatch):
+    """The longest ones that count took up to three seconds, for each partition and at each of five to eight stages of its planning."""
+    judged, refuse_copy = [], fidelity.refuse_copy
+
+    def count(form, *more):
+        judged.append(form)
+        return refuse_copy(form, *more)
+
+    monkeypatch.setattr(fidelity, "refuse_copy", count)
+    desk, _ = make_many(units=20)
+    desk.world.make_partition(desk.table, "dt=unfit")
+    for file in "abcd":
+        desk.world.add_file(f"{desk.live('dt=unfit')}/{file}.parquet", ["x"], form=replace(FORM, undecodable=("codec lzo",)))
+    desk.world.files.namespace.advance(3_600_000)
+    assert Counter(outcomes(desk.compact(dry_run=True)).values()) == {"planned": 20, "refused": 1}
+    assert len(judged) == 2
 
 
 @pytest.mark.parametrize("is_held_by_another", [True, False])

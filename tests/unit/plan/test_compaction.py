@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from array import array
 from dataclasses import replace
 
 import pytest
 
 from hivekeeper.config.settings import Settings
-from hivekeeper.model import Attributes, Digest, UnitFooters
+from hivekeeper.model import Attributes, ColumnFacts, Digest, UnitFooters, ValueCounts
 from hivekeeper.names import RunPaths
 from hivekeeper.plan import analysis, compaction
 from hivekeeper.plan.compaction import Candidate, Rewrite
@@ -36,7 +37,8 @@ def a_candidate(name="dt=1", rows=(1, 1, 1), form=FORM, lengths=None, attributes
 
 
 def plan(*candidates, settings=SETTINGS, table=None):
-    return compaction.plan_compaction("R", PATHS, table or a_table(["dt"]), candidates, settings, ENGINE)
+    table = table or a_table(["dt"])
+    return compaction.plan_compaction("R", PATHS, table, candidates, settings, Rewrite.of(table, settings, ENGINE))
 
 
 SORTED = replace(SETTINGS, sort_columns=("id",))
@@ -112,20 +114,59 @@ def test_batches_that_end_because_of_their_schemas_are_not_full(monkeypatch):
 def test_what_directories_have_in_common_is_held_once_whatever_else_they_have():
     acl = [f"user:{'u' * 200}{number}:r-x" for number in range(30)]
     shared = compaction.Shared()
-    found = shared.of_all(
-        a_candidate(f"dt={number}", attributes=replace(PLAIN, acl=tuple(acl), file_acl=tuple(acl), xattrs=(("user.a", str(number)),)))
-        for number in range(3)
-    )
+    found = [
+        shared.of(a_candidate(f"dt={n}", attributes=replace(PLAIN, acl=tuple(acl), file_acl=tuple(acl), xattrs=(("user.a", str(n)),))))
+        for n in range(3)
+    ]
     assert len({id(one.attributes.acl) for one in found} | {id(one.attributes.file_acl) for one in found}) == 1
     assert [one.attributes.xattrs for one in found] == [(("user.a", str(number)),) for number in range(3)]
 
 
 @pytest.mark.parametrize("is_alike", [True, False])
 def test_what_directories_do_not_have_in_common_is_counted(monkeypatch, is_alike):
-    monkeypatch.setattr(compaction, "MOST_RIGHTS", 500)
+    monkeypatch.setattr(compaction, "MOST_HELD", 500)
     shared = compaction.Shared()
-    shared.of_all(a_candidate(f"dt={n}", attributes=replace(PLAIN, acl=("user:b:r-x" * 10, str(1 if is_alike else n)))) for n in range(6))
+    for n in range(6):
+        shared.of(a_candidate(f"dt={n}", attributes=replace(PLAIN, acl=("user:b:r-x" * 10, str(1 if is_alike else n)))))
     assert shared.is_full != is_alike
+
+
+@pytest.mark.parametrize("is_alike", [True, False])
+def test_names_of_columns_and_schemas_that_units_have_in_common_are_counted_once(monkeypatch, is_alike):
+    monkeypatch.setattr(compaction, "MOST_HELD", 6000)
+    shared = compaction.Shared()
+    for n in range(6):
+        of_unit = 0 if is_alike else n
+        columns = ValueCounts((f"{of_unit:01000d}",), array("q", [2**62 + n]))
+        form = replace(FORM, schema=f"{of_unit:01000d}")
+        one = a_candidate(f"dt={n}")
+        found = shared.of(replace(one, footers=UnitFooters((a_group({"f": 1}, form, columns),))))
+        assert found.footers.groups[0].columns == {f"{of_unit:01000d}": ColumnFacts(2**62 + n)}
+    assert shared.is_full != is_alike
+
+
+@pytest.mark.parametrize("columns", [ValueCounts(("a", "b"), array("q", [1, 2])), {"a": ColumnFacts(1, 0, "l" * 8, "h" * 8)}])
+def test_facts_of_columns_are_counted_for_each_unit(monkeypatch, columns):
+    each = 16 if isinstance(columns, ValueCounts) else 416
+    monkeypatch.setattr(compaction, "MOST_HELD", len(FORM.schema) + sum(map(len, columns)) + 3 * each)
+    shared = compaction.Shared()
+    for n in range(3):
+        assert not shared.is_full
+        shared.of(replace(a_candidate(f"dt={n}"), footers=UnitFooters((a_group({"f": 1}, FORM, columns),))))
+    assert shared.is_full
+
+
+@pytest.mark.parametrize("rows", [(1, 1, 1), (0, 0), (1,)])
+@pytest.mark.parametrize("undecodable", [(), ("codec lzo",)])
+def test_of_units_that_are_not_written_a_plan_tells_the_same_without_their_footers_and_rights(rows, undecodable):
+    table = a_table(["dt"])
+    one = a_candidate(rows=rows, form=replace(FORM, undecodable=undecodable), attributes=replace(PLAIN, acl=("user:eve:r-x",)))
+    rewrite = Rewrite.of(table, SETTINGS, ENGINE)
+    if compaction.is_fit(one, rewrite):
+        return
+    few = compaction.set_aside(one, rewrite)
+    assert (few.footers.groups, few.attributes.acl) == ((), ())
+    assert plan(few) == plan(one)
 
 
 def test_a_batch_ends_at_so_many_units_or_bytes():

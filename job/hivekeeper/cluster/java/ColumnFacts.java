@@ -1,8 +1,8 @@
 package hivekeeper;
 
+import java.util.Arrays;
 import java.util.Comparator;
-import java.util.LinkedHashMap;
-import java.util.Map;
+import java.util.List;
 import org.apache.parquet.io.api.Binary;
 import org.apache.parquet.schema.PrimitiveStringifier;
 
@@ -51,15 +51,15 @@ class ColumnFacts {
     if (other.low != null) addBounds(other.low, other.high);
   }
 
-  /** `model.ColumnFacts`, by its names; NULLs and bounds only `withBounds`. */
-  Map<String, Object> asMap(boolean withBounds) {
-    Map<String, Object> found = new LinkedHashMap<String, Object>();
-    found.put("values", valuesKnown ? (Object) values : null);
-    if (!withBounds) return found;
-    found.put("nulls", nullsKnown ? (Object) nulls : null);
-    found.put("low", boundsKnown && low != null ? text(low) : null);
-    found.put("high", boundsKnown && high != null ? text(high) : null);
-    return found;
+  Object numberOfValues() {
+    return valuesKnown ? (Object) values : null;
+  }
+
+  /** `model.ColumnFacts`, in the order of its fields. */
+  List<Object> all() {
+    String lowest = boundsKnown && low != null ? text(low) : null;
+    String highest = boundsKnown && high != null ? text(high) : null;
+    return Arrays.asList(new Object[] {numberOfValues(), nullsKnown ? (Object) nulls : null, lowest, highest});
   }
 
   private String text(Object value) {

@@ -1,5 +1,6 @@
 package hivekeeper;
 
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -37,17 +38,13 @@ class FooterGroup {
     }
   }
 
-  /** Without `withBounds` the columns have only their numbers of values. */
-  Map<String, Object> describe(int numberOfForm, boolean withBounds) {
-    Map<String, Object> facts = new LinkedHashMap<String, Object>();
-    for (Map.Entry<String, ColumnFacts> column : columns.entrySet()) {
-      facts.put((String) column.getKey(), ((ColumnFacts) column.getValue()).asMap(withBounds));
-    }
-    Map<String, Object> answer = new LinkedHashMap<String, Object>();
-    answer.put("form", numberOfForm);
-    answer.put("files", new ArrayList<Integer>(rows.keySet()));
-    answer.put("rows", new ArrayList<Long>(rows.values()));
-    answer.put("columns", facts);
-    return answer;
+  Map<String, Object> describe(FooterAnswer answer) throws IOException {
+    Map<String, Object> described = new LinkedHashMap<String, Object>();
+    described.put("form", answer.forms.of(form));
+    described.put("files", new ArrayList<Integer>(rows.keySet()));
+    described.put("rows", new ArrayList<Long>(rows.values()));
+    described.put("names", answer.names.of(new ArrayList<String>(columns.keySet())));
+    described.put("facts", answer.factsOf(columns.values()));
+    return described;
   }
 }

@@ -34,21 +34,16 @@ class FooterSet {
     ((FooterGroup) groups.get(text)).add(footer, number);
   }
 
-  /**
-   * {groups, unreadable, rowGroups, values}, groups in the order of their first files; a form is named by its number in `forms`, to which new
-   * ones are added.
-   */
-  Map<String, Object> describe(Numbered forms, boolean withBounds) throws IOException {
+  /** {groups, unreadable, rowGroups, values}, groups in the order of their first files. */
+  Map<String, Object> describe(FooterAnswer answer) throws IOException {
     List<Object> groups = new ArrayList<Object>();
-    for (FooterGroup group : settle()) {
-      groups.add(group.describe(forms.of(group.form), withBounds));
-    }
-    Map<String, Object> answer = new LinkedHashMap<String, Object>();
-    answer.put("groups", groups);
-    answer.put("unreadable", unreadable);
-    answer.put("rowGroups", rowGroups);
-    answer.put("values", values);
-    return answer;
+    for (FooterGroup group : settle()) groups.add(group.describe(answer));
+    Map<String, Object> described = new LinkedHashMap<String, Object>();
+    described.put("groups", groups);
+    described.put("unreadable", unreadable);
+    described.put("rowGroups", rowGroups);
+    described.put("values", values);
+    return described;
   }
 
   /** Files without rows take the form of the first settled ones that differ in nothing else. */

@@ -48,12 +48,13 @@ public class Footers {
 
   /**
    * `units` is {unit: [`ListedFile`, …]}; without `byIdentity` a form is what the footer means, not its bytes. Returns {forms: [form, …],
-   * units: {unit: {groups, unreadable: [{path, reason}], rowGroups, values}}}; a group holds the files of one form: {form, files, rows,
-   * columns: {name: {values, nulls, low, high}}}, where `form` is a position in `forms`, and `rows` are the counts of `files`, positions in the
-   * unit's list. `values` are rows and values of all columns. `rowGroups` are [[file, [start, length, rows, …]], …], all those of a file or
-   * none: `mostRowGroups` of all files together.
+   * names: [[name, …], …], units: {unit: {groups, unreadable: [{path, reason}], rowGroups, values}}}; a group holds the files of one form:
+   * {form, files, rows, names, facts}, where `form` and `names` are positions in these, `facts` those of the columns in the order of their
+   * names (`FooterAnswer`), and `rows` are the counts of `files`, positions in the unit's list. `values` are rows and values of all columns.
+   * `rowGroups` are [[file, [start, length, rows, …]], …], all those of a file or none: `mostRowGroups` of all files together. `mostCharacters`: of
+   * so many characters the first units are told, and the others not; -1 for all.
    */
-  public String read(String format, String units, boolean byIdentity, int mostRowGroups) throws Exception {
+  public String read(String format, String units, boolean byIdentity, int mostRowGroups, long mostCharacters) throws Exception {
     Map<String, FooterSet> found = new LinkedHashMap<String, FooterSet>();
     List<Object> files = new ArrayList<Object>();
     for (Map.Entry<String, Object> unit : Json.readMap(units).entrySet()) {
@@ -67,7 +68,7 @@ public class Footers {
       reading.readSome(files.subList(start, Math.min(start + FILES_AT_ONCE, files.size())));
     }
     // Nothing compares the bounds that a copy's sources state: old writers' are often wrong.
-    return Json.write(describe(found, !byIdentity));
+    return Json.write(describe(found, new FooterAnswer(!byIdentity), mostCharacters < 0 ? Long.MAX_VALUE : mostCharacters));
   }
 
   /** One call. */
@@ -131,15 +132,21 @@ public class Footers {
     }
   }
 
-  private static Map<String, Object> describe(Map<String, FooterSet> sets, boolean withBounds) throws IOException {
-    Numbered forms = new Numbered();
+  private static Map<String, Object> describe(Map<String, FooterSet> sets, FooterAnswer answer, long mostCharacters) throws IOException {
     Map<String, Object> units = new LinkedHashMap<String, Object>();
+    int forms = 0;
+    int names = 0;
     for (Map.Entry<String, FooterSet> set : sets.entrySet()) {
-      units.put((String) set.getKey(), ((FooterSet) set.getValue()).describe(forms, withBounds));
+      Map<String, Object> described = ((FooterSet) set.getValue()).describe(answer);
+      if (answer.characters() > mostCharacters) break;
+      units.put((String) set.getKey(), described);
+      forms = answer.forms.all.size();
+      names = answer.names.all.size();
     }
-    Map<String, Object> answer = new HashMap<String, Object>();
-    answer.put("forms", forms.all);
-    answer.put("units", units);
-    return answer;
+    Map<String, Object> told = new HashMap<String, Object>();
+    told.put("forms", answer.forms.all.subList(0, forms));
+    told.put("names", answer.names.all.subList(0, names));
+    told.put("units", units);
+    return told;
   }
 }

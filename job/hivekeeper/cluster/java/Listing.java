@@ -80,7 +80,7 @@ public class Listing {
 
   private String lookAtAll(String directories, int most, final boolean byId, final Kind kind) throws Exception {
     final AtomicInteger left = new AtomicInteger(most);
-    return Json.write(WorkerPool.map(Json.readStrings(directories), new WorkerPool.Task() {
+    return Json.writeAscii(WorkerPool.map(Json.readStrings(directories), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
         return snapshot((String) directory, byId, kind, left);
       }

@@ -12,6 +12,8 @@ import java.util.Map;
  */
 class Numbered {
   final List<Object> all = new ArrayList<Object>();
+  /** Of the texts of all. */
+  long characters;
   private final Map<String, Integer> numbers = new HashMap<String, Integer>();
 
   int of(Object value) throws IOException {
@@ -20,6 +22,7 @@ class Numbered {
     if (known != null) return known.intValue();
     numbers.put(text, all.size());
     all.add(value);
+    characters += text.length();
     return all.size() - 1;
   }
 }

@@ -17,6 +17,8 @@ class Weight {
   // What a text, a property or a column takes besides its characters; as many as sound definitions have are not counted.
   private static final long EACH = 100L;
   private static final int USUAL = 1000;
+  // Of a property, at least: millions of partitions may have a few of some letters each, and each of these becomes objects.
+  private static final long OF_PROPERTY = 24L;
 
   private Weight() {}
 
@@ -41,7 +43,9 @@ class Weight {
   static long of(Map<String, String> properties) {
     if (properties == null) return 0;
     long sum = ofMany(properties.size());
-    for (Map.Entry<String, String> entry : properties.entrySet()) sum += of((String) entry.getKey()) + of((String) entry.getValue());
+    for (Map.Entry<String, String> entry : properties.entrySet()) {
+      sum += Math.max(OF_PROPERTY, of((String) entry.getKey()) + of((String) entry.getValue()));
+    }
     return sum;
   }
 
