@@ -97,17 +97,28 @@ def make_own(parent):
     return own
 
 
-def is_whole(archive, root):
-    """Whether all files are still where they were unpacked: systems remove old files from temporary directories."""
+def put_back(archive, root):
+    """Put back those unpacked files that are gone: systems remove old files from temporary directories. Each one by a rename, and all
+    others stay as they are: another command may load them just now.
+    """
     import json
+    import tempfile
     import zipfile
 
     with zipfile.ZipFile(archive) as content:
         build = json.loads(content.read("environment.json").decode())["build_id"]
         top = os.path.join(root, "%s_%s" % (os.path.basename(os.path.realpath(archive)), build))
-        return not os.path.isdir(top) or all(
-            os.path.exists(os.path.join(top, name)) for name in content.namelist() if name.startswith("site-packages/")
-        )
+        if not os.path.isdir(top):
+            return
+        for name in content.namelist():
+            path = os.path.join(top, name)
+            if name.startswith("site-packages/") and not os.path.exists(path):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                handle, written = tempfile.mkstemp(dir=os.path.dirname(path))
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content.read(name))
+                os.chmod(written, content.getinfo(name).external_attr >> 16)
+                os.replace(written, path)
 
 
 def main():
@@ -117,8 +128,7 @@ def main():
         del os.environ[name]
     if not os.environ.get("SHIV_ROOT"):
         os.environ["SHIV_ROOT"] = choose_root()
-    if not is_whole(sys.argv[0], os.environ["SHIV_ROOT"]):
-        os.environ["SHIV_FORCE_EXTRACT"] = "true"
+    put_back(sys.argv[0], os.environ["SHIV_ROOT"])
 
     import _bootstrap
 

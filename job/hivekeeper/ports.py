@@ -390,7 +390,7 @@ class Files(Protocol):
         """What ties each existing directory to its place, in bulk; missing ones are left out. A directory without a quota is counted for
         that, with everything below it.
 
-        `around`: one more, which may be as large as a database, whose own quota does not matter, and is not told.
+        `around`: one more, which may be as large as a database, whose own quota and key do not matter, and are not told.
         """
 
     def room(self, path: str, quotas_at: Sequence[str]) -> Room:

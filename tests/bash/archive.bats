@@ -134,14 +134,25 @@ find_old_python() {
   [ ! -e "$WORLD/home/.shiv" ]
 }
 
-@test "unpacking: files that a sweep of the temporary directory took away are unpacked again" {
+@test "unpacking: files that a sweep of the temporary directory took away are put back; those that another command may load just now stay" {
   "$PYTHON" "$ARCHIVE" --version
   local unpacked
   unpacked="$(echo "$MINE"/hivekeeper.py_*/site-packages/hivekeeper)"
+  ln "$unpacked/errors.py" "$WORLD/errors.py"
   rm "$unpacked/names.py"
+  rm -r "$unpacked/plan"
   run "$PYTHON" "$ARCHIVE" --version
   [ "$status" -eq 0 ]
-  [ -e "$unpacked/names.py" ]
+  [ "$(cat "$unpacked/names.py")" = "$(cat "$CHECKOUT/job/hivekeeper/names.py")" ]
+  [ -e "$unpacked/plan/sizing.py" ]
+  [ "$unpacked/errors.py" -ef "$WORLD/errors.py" ]
+}
+
+@test "unpacking: a sweep that left only the directory" {
+  "$PYTHON" "$ARCHIVE" --version
+  rm -r "$MINE"/hivekeeper.py_*/site-packages
+  run "$PYTHON" "$ARCHIVE" --version
+  [ "$status" -eq 0 ]
 }
 
 @test "unpacking: settings of another shiv archive do not redirect it" {

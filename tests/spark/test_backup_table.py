@@ -101,7 +101,10 @@ def world(request, session, metastore, database, definition, storage):
 
 
 # Spark reads its own tables only with its own reader.
-@pytest.mark.parametrize(("definition", "reader"), [("hive", "spark"), ("hive", "hive"), ("spark", "spark"), ("spark managed", "spark")])
+@pytest.mark.parametrize(
+    ("definition", "reader"),
+    [("hive", "spark"), ("hive", "hive"), ("spark", "spark"), pytest.param("spark managed", "spark", marks=pytest.mark.thorough)],
+)
 def test_a_backup_table_shows_the_files_before_and_after_a_swap_and_its_table_never_changes(world, reader, storage):
     world.session.conf.set("spark.sql.hive.convertMetastoreParquet", reader == "spark")
     world.make_backup()

@@ -32,6 +32,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.steps.verify import ROWS, Prover
 from support import decoder_bombs, hostile_files, orc_bombs
 from support.data_files import batch_of, listed
+from support.driver_cpu import cpu_seconds
 from support.file_systems import configuration_with
 
 # As in the format's CompressionCodec.
@@ -131,6 +132,7 @@ def test_a_page_of_more_than_a_share_is_read_by_a_task_that_runs_alone(copier, t
     assert (answer.failed, answer.digest.rows) == ("", 32)
 
 
+@pytest.mark.thorough
 def test_a_page_of_more_than_a_share_behind_more_values_than_expected_is_read_by_a_task_that_runs_alone(copier, tmp_path):
     nulls, long = pa.nulls(1 << 22, pa.large_binary()), pa.array([bytes(4 << 20)] * 32, pa.large_binary())
     source, schema = tmp_path / "one" / "a", pa.schema({"a": pa.large_binary()})
@@ -245,6 +247,7 @@ def test_columns_are_bounded(copier, tmp_path):
     assert re.search(r"20000 columns takes \d+ bytes of memory", answer.failed)
 
 
+@pytest.mark.thorough
 def test_columns_are_bounded_before_anything_is_made_for_each(copier, tmp_path):
     """Also if there is no row group, or no stripe."""
     names = [b"%d" % number for number in range(300_000)]
@@ -315,7 +318,10 @@ def test_a_length_in_a_page_of_several_buffers_is_not_allocated(spark, copier, t
     assert f"claims {decoder_bombs.LONG} bytes of a text" in answer.failed
 
 
-@pytest.mark.parametrize(("format", "files"), [("parquet", decoder_bombs), ("orc", orc_bombs)], ids=["parquet", "orc"])
+@pytest.mark.parametrize(
+    ("format", "files"),
+    [pytest.param("parquet", decoder_bombs, id="parquet"), pytest.param("orc", orc_bombs, id="orc", marks=pytest.mark.thorough)],
+)
 def test_rows_that_take_no_bytes_are_bounded(copier, rows, tmp_path, format, files):
     """Each of these would be read for hours, or for ever."""
     sources = write_each(tmp_path, files.ENDLESS)
@@ -384,19 +390,20 @@ def test_an_output_is_not_written_beyond_what_its_sources_may_become(copier, tmp
 @pytest.mark.parametrize(
     "values",
     [
-        lambda count: pa.array(hostile_files.names_of_one_hash(count)),
-        lambda count: pa.array(hostile_files.numbers_of_one_place(count), pa.int64()),
+        pytest.param(lambda count: pa.array(hostile_files.names_of_one_hash(count)), id="texts"),
+        pytest.param(
+            lambda count: pa.array(hostile_files.numbers_of_one_place(count), pa.int64()), id="numbers", marks=pytest.mark.thorough
+        ),
     ],
-    ids=["texts", "numbers"],
 )
-def test_values_of_one_hash_are_not_compared_with_one_another(copier, tmp_path, values):
+def test_values_of_one_hash_are_not_compared_with_one_another(gateway, copier, tmp_path, values):
     """A hundred thousand texts, in a file of 60 KB, took three minutes. After a first page of one value there is a dictionary."""
     chosen = values(300_000)
     source = write_pages(tmp_path / "u", {"a": pa.concat_arrays([chosen.slice(0, 1)] * 25_000 + [chosen])})
-    started = time.monotonic()
+    before = cpu_seconds(gateway)
     (answer,) = copy_all(copier, [source])
     assert (answer.failed, answer.digest.rows) == ("", 325_000)
-    assert time.monotonic() - started < 60
+    assert cpu_seconds(gateway) - before < 60
     assert pq.read_metadata(tmp_path / "out" / "u" / "a").row_group(0).column(0).has_dictionary_page
     assert pq.read_table(tmp_path / "out" / "u" / "a").equals(pq.read_table(source / "a"))
 
@@ -825,7 +832,7 @@ RUNS = {
 }
 
 
-def test_runs_of_numbers_that_are_cut_off_are_not_waited_for(copier, tmp_path):
+def test_runs_of_numbers_that_are_cut_off_are_not_waited_for(gateway, copier, tmp_path):
     """The library counts through all numbers of 32 bits, in some seconds, for each eight that are not there, and takes others for them."""
     kinds = {**RUNS, "after a whole one": RUNS["packed into bytes"]}
     kinds.update({f"{name} cut off": run[:-1] for name, run in RUNS.items()})
@@ -840,9 +847,9 @@ def test_runs_of_numbers_that_are_cut_off_are_not_waited_for(copier, tmp_path):
         times = {orc_bombs.DATA: RUNS["one number"], orc_bombs.SECONDARY: length}
         files[f"nanoseconds like {name}"] = orc_bombs.file_of(orc_bombs.TIMESTAMP_INSTANT, times, encoding=orc_bombs.DIRECT_V2)
     sources = write_each(tmp_path, {name: lambda body=body: body for name, body in files.items()})
-    began = time.monotonic()
+    before = cpu_seconds(gateway)
     answers = dict(zip(files, copier.digest([listed(source) for source in sources], format="orc")))
-    assert time.monotonic() - began < 30
+    assert cpu_seconds(gateway) - before < 30
     bad = {name for name in files if name.endswith("cut off") or name.startswith("after")}
     assert {name for name, answer in answers.items() if answer.failed} == bad
     assert all("ends inside a run of numbers" in answers[name].failed for name in bad)
@@ -886,6 +893,7 @@ def most_mib(gateway) -> int:
     return int(most.group(1)) >> 10 if most else 0
 
 
+@pytest.mark.thorough
 def test_pages_take_no_memory_outside_the_heap(gateway, copier, tmp_path):
     """YARN kills an executor that has more than its container, and ends the application after some of these. GZIP takes little, and fills
     the heap first.
@@ -956,6 +964,7 @@ def test_texts_of_a_dictionary_of_parquet_count_also_if_no_row_has_them(copier, 
     assert re.search(TOO_MANY, many.failed)
 
 
+@pytest.mark.thorough
 def test_alternatives_that_no_row_has_count(copier, tmp_path):
     """The library goes through all rows for each alternative of a union."""
     kinds = {str(children): lambda children=children: orc_bombs.file_of_unions(children, 1, 1_000_000) for children in (3, 4000)}
@@ -965,6 +974,7 @@ def test_alternatives_that_no_row_has_count(copier, tmp_path):
     assert re.search(TOO_MANY, many.failed)
 
 
+@pytest.mark.thorough
 def test_columns_of_each_stripe_count(copier, tmp_path):
     """The library begins each column anew; seventy bytes stand for a stripe of thousands that have no bytes."""
     kinds = {str(stripes): lambda stripes=stripes: orc_bombs.file_of_unions(7000, stripes, 1) for stripes in (1, 400)}
@@ -974,18 +984,18 @@ def test_columns_of_each_stripe_count(copier, tmp_path):
     assert re.search(TOO_MANY, many.failed)
 
 
-def test_footers_of_stripes_take_no_buffer_of_the_longest_block(rows, tmp_path):
+def test_footers_of_stripes_take_no_buffer_of_the_longest_block(gateway, rows, tmp_path):
     """Five bytes each, ten thousand of them, of which each took 8 MiB for a moment."""
     types = [orc_bombs.message((1, orc_bombs.STRUCT), (2, b"\x01"), (3, b"id")), orc_bombs.message((1, orc_bombs.TIMESTAMP))]
     footer = orc_bombs.block(orc_bombs.deflated(b""))
     bodies = {"u": orc_bombs.file_of_stripes(types, b"", footer, 10_000, size=(1 << 23) - 1)}
-    started = time.monotonic()
+    before = cpu_seconds(gateway)
     assert unreadable_orc(rows, tmp_path, bodies) == {"u": ""}
-    assert time.monotonic() - started < 5
+    assert cpu_seconds(gateway) - before < 8
 
 
-def test_statistics_of_columns_are_read_in_a_time_that_grows_with_their_number(rows, tmp_path):
+def test_statistics_of_columns_are_read_in_a_time_that_grows_with_their_number(gateway, rows, tmp_path):
     """The library looks for each column among all: a file of 160 KB took more than a minute, one of 2 MB hours."""
-    started = time.monotonic()
+    before = cpu_seconds(gateway)
     assert unreadable_orc(rows, tmp_path, {"u": orc_bombs.file_of_columns(80_000)}) == {"u": ""}
-    assert time.monotonic() - started < 20
+    assert cpu_seconds(gateway) - before < 20

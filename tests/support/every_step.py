@@ -8,8 +8,8 @@ from typing import Callable, List, Optional
 import pytest
 
 # Whether a command is killed after a change, or before its next one. What others see is the same, on which the explorer rests
-# (tests/interleavings/explorer.py).
-KILLS = [pytest.param(True, id="after the change"), pytest.param(False, id="before the next")]
+# (tests/interleavings/explorer.py), so the second is tried nightly.
+KILLS = [pytest.param(True, id="after the change"), pytest.param(False, id="before the next", marks=pytest.mark.thorough)]
 
 
 def require_nothing_wrong(meet: Callable[[int], Optional[List[str]]]) -> None:

@@ -55,9 +55,7 @@ def run_command(
     if parsed.command == "catalogue":
         request = catalogue.Request(parsed.action, parsed.of, parsed.kind or "", _words(parsed.columns), parsed.key or "", parsed.limit)
         return catalogue.run_catalogue(context, config.catalogue, config.trusted_owners, request)
-    result = run_analyze(context, config, parsed) if parsed.command == "analyze" else COMMANDS[parsed.command](context, parsed)
-    catalogue.record(cluster, config.catalogue, config.trusted_owners, result)
-    return result
+    return run_analyze(context, config, parsed) if parsed.command == "analyze" else COMMANDS[parsed.command](context, parsed)
 
 
 def _words(text: Optional[str]) -> Tuple[str, ...]:

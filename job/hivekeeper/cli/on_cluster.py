@@ -20,6 +20,7 @@ from hivekeeper.stop_conditions import PATIENT
 
 if TYPE_CHECKING:
     from hivekeeper.cluster.signals import Signals
+    from hivekeeper.ports import Files
     from hivekeeper.report.results import CommandResult, TableOutcome
 
 
@@ -31,16 +32,14 @@ def run_on_cluster(parsed: argparse.Namespace, config: Config) -> int:
     from hivekeeper.cluster.signals import Signals
 
     with Signals(patient=parsed.command in PATIENT) as signals:
-        result = run_connected(parsed, config, signals)
-        output.print_result(parsed, result)
-    return result.exit_code
+        return run_connected(parsed, config, signals).exit_code
 
 
 def run_connected(parsed: argparse.Namespace, config: Config, signals: Signals) -> CommandResult:
-    """Run a command on an open cluster, write the requested files, and return the result."""
+    """Run a command on an open cluster, print its answer, write the requested files and the catalogue, and return the result."""
     from hivekeeper.cli import dispatch
     from hivekeeper.cluster.connect import connect
-    from hivekeeper.report import document, properties
+    from hivekeeper.commands import catalogue
 
     with connect(hide_secrets(config), signals, config.log_level) as cluster:
         remote = [path for path in (parsed.report_file, parsed.properties_out) if path and output_files.is_remote(path)]
@@ -50,13 +49,24 @@ def run_connected(parsed: argparse.Namespace, config: Config, signals: Signals) 
             output_files.forget_remote(cluster.files, parsed.properties_out)
         confirm = partial(ask_for_rollback, parsed)
         result = dispatch.run_command(parsed, config, cluster, command_line.read_selection(parsed), confirm)
-        # If the cluster can no longer be reached, files on it are not written; the result is still printed.
-        lost = cluster.lost() if remote else ""
-        if parsed.report_file:
-            output_files.write(cluster.files, parsed.report_file, document.to_json(document.build(result)), lost)
-        if parsed.properties_out and parsed.properties_out != "-":
-            output_files.write(cluster.files, parsed.properties_out, properties.render(result), lost)
+        try:
+            # First: a NameNode that does not answer may hold up all that follows until somebody ends the command.
+            output.print_result(parsed, result)
+        finally:
+            # If the cluster can no longer be reached, files on it are not written.
+            write_files(parsed, result, cluster.files, cluster.lost() if remote else "")
+            catalogue.record(cluster, config.catalogue, config.trusted_owners, result)
     return result
+
+
+def write_files(parsed: argparse.Namespace, result: CommandResult, files: Files, lost: str) -> None:
+    """Write the requested files. `lost`: why those of the cluster cannot be written, "" if they can."""
+    from hivekeeper.report import document, properties
+
+    if parsed.report_file:
+        output_files.write(files, parsed.report_file, document.to_json(document.build(result)), lost)
+    if parsed.properties_out and parsed.properties_out != "-":
+        output_files.write(files, parsed.properties_out, properties.render(result), lost)
 
 
 def run_doctor(parsed: argparse.Namespace, config: Config) -> Exit:

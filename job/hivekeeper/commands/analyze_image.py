@@ -55,6 +55,7 @@ class _Defined:
         for at in self._definitions.take(one.table.dispensable, len(self._names) - 1):
             if self._names[at] in self.tables:
                 wide = self.tables[self._names[at]]
+                per_table.say_cut_definition(self._names[at], wide.table.dispensable)
                 self.tables[self._names[at]] = replace(wide, table=wide.table.shortened())
 
 

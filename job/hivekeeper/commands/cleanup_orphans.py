@@ -80,7 +80,8 @@ def _clean_up_database(context: Context, census: Census, found: TableOutcome, ou
     # Records first: with a backup its backup table goes.
     for orphan in sorted(found.orphans or (), key=lambda one: list(OrphanKind).index(one.kind)):
         may_go = orphan.may_go or orphan.kind is OrphanKind.REMOVED
-        act = ACTS.get(orphan.kind) if orphan.is_read and may_go else None
+        # Nothing goes where not all was looked at.
+        act = ACTS.get(orphan.kind) if orphan.is_read and may_go and not found.problem else None
         if act is None:
             leftovers.append(orphan)
             continue

@@ -54,7 +54,9 @@ def _orphans_of(search: _Search) -> List[TableOutcome]:
         why = Reason(error.code, f"{database}: {error}", "run as a user who may list the database's directory", "nothing was changed")
     except (FilesError, MetastoreUnavailable) as error:
         why = Reason(error.code, f"{database}: {error}", "fix the cause, then run again", "nothing was changed")
-    of_database = TableOutcome(database, problem=why) if why else TableOutcome(database, orphans=tuple(search.found))
+    # What was found before it failed is told beside the reason.
+    found = tuple(search.found) if search.found or not why else None
+    of_database = TableOutcome(database, problem=why, orphans=found)
     return [of_database, *search.failed]
 
 

@@ -87,9 +87,17 @@ class Outcomes:
             self.tables[at] = large.without_units(UNITS_OF_TABLE)
             log.warning("table=%s step=leave-out units=%d", quoting.log_field(large.table), large.unit_count)
         for at in self._texts.take(self.tables[number].dispensable, number):
-            self.tables[at] = self.tables[at].shortened()
+            long = self.tables[at]
+            log.warning("table=%s step=cut-texts characters=%d", quoting.log_field(long.table), long.dispensable)
+            self.tables[at] = long.shortened()
         for at in self._definitions.take(self.tables[number].of_definition, number):
-            self.tables[at] = self.tables[at].with_short_definition()
+            wide = self.tables[at]
+            say_cut_definition(wide.table, wide.of_definition)
+            self.tables[at] = wide.with_short_definition()
+
+
+def say_cut_definition(table: str, characters: int) -> None:
+    log.warning("table=%s step=cut-definition characters=%d", quoting.log_field(table), characters)
 
 
 def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:

@@ -6,7 +6,8 @@ same second and no table of that name and time is left. Paths in the records are
 
 from __future__ import annotations
 
-from typing import Container, Dict, Iterable, Sequence
+from functools import lru_cache, partial
+from typing import Container, Dict, Iterable, Optional, Sequence
 
 from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation, Refused
@@ -31,9 +32,19 @@ def is_same(cluster: Cluster, table: Table, name: str, create_time: int) -> bool
     """
     if name == table.full_name:
         return create_time == table.create_time
+    return _is_former(table, name, create_time, _find_created(cluster, name))
+
+
+def _find_created(cluster: Cluster, name: str) -> Optional[int]:
+    """When the table that has this name now was created; None if there is none."""
     database, _, base = name.partition(".")
-    former = require_readable(cluster.metastore.tables(database, [base]).get(base))
-    if former is not None and former.create_time == create_time:
+    found = require_readable(cluster.metastore.tables(database, [base]).get(base))
+    return found.create_time if found is not None else None
+
+
+def _is_former(table: Table, name: str, create_time: int, created_now: Optional[int]) -> bool:
+    """`is_same` for another name; `created_now`: as `_find_created` tells."""
+    if created_now == create_time:
         raise NeedsInvestigation(
             f"{table.full_name}: its control directory holds the records of {name}, which is still there",
             code=Code.OTHER_TABLE,
@@ -153,9 +164,12 @@ def know_history(cluster: Cluster, table: Table, history: History) -> History:
     """
     own = table_id(table)
     former: Dict[str, str] = {}
+    # A table that was created again each night had one name many times, which one of any size may have now.
+    find_created = lru_cache(maxsize=None)(partial(_find_created, cluster))
     for known in sorted({run.table_id for run in history.runs} - {own}):
         name, _, created = known.rpartition("@")
-        is_former = name and created.isdigit() and name != table.full_name and is_same(cluster, table, name, int(created))
+        is_other = name and created.isdigit() and name != table.full_name
+        is_former = is_other and _is_former(table, name, int(created), find_created(name))
         logged = [run for run in history.runs if run.table_id == known]
         if is_former and all(run.is_partitioned_as(table) for run in logged) and _may_be_owned_alike(cluster, table, logged):
             former[known] = own

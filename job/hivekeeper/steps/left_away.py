@@ -32,8 +32,9 @@ MOST_IN_RUNS = 100_000
 
 @dataclass
 class _Known:
-    """What a command knows of the records at former places of tables, and until when that may be used: some seconds, or as long as it took
-    to read them. Whoever has many tables may point partitions of each at the places of all others, whose logs may be long.
+    """What a command knows of the records at former places of tables, and until when that may be used: some seconds, and as long as it took
+    to read those of all places. Whoever has many tables may point partitions of each at the places of all others, whose logs may be long:
+    were each place known for its own time alone, most would be read again for each of these tables.
 
     `created`: by control directory, and by whose records are believed, when the tables were created of which interrupted runs have units
     away. Those of another second are none of the table that is asked for.

@@ -244,7 +244,10 @@ def test_an_answer_that_finds_its_disk_full_takes_no_exit_code_away(tmp_path, co
 
 SWEPT = """
 import sys
-from hivekeeper.cli import main, on_cluster
+from contextlib import nullcontext
+from hivekeeper.cli import dispatch, main
+from hivekeeper.cluster import connect
+from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.reasons import Code, Reason
 
@@ -253,14 +256,13 @@ class Swept:
         if name.startswith("hivekeeper"):
             raise ModuleNotFoundError(name)
 
-def work(parsed, config, signals):
-    from hivekeeper.cli import dispatch
-    from hivekeeper.report import document, properties
+def work(*_):
     sys.meta_path.insert(0, Swept())
     lost = TableOutcome("sales.events", problem=Reason(Code.FOREIGN_RECORD, "rows are missed", "look", "consistent"))
     return CommandResult("recover", "20260101t020304z-1f0c", 0, 1.0, True, tables=(lost,))
 
-on_cluster.run_connected = work
+dispatch.run_command = work
+connect.connect = lambda *_: nullcontext(Cluster(*[None] * 5, "etl", "edge", lambda: "", "3.5.9", "UTC"))
 sys.exit(main.main(sys.argv[1:]))
 """
 

@@ -241,8 +241,8 @@ def test_nor_does_it_hold_an_object_for_each_column(command, tmp_path):
 
 
 @pytest.mark.parametrize("command", [analyze, compact_swap, analyze_image])
-def test_nor_the_columns_and_queries_of_all_tables(command, monkeypatch, tmp_path):
-    """The tables with the most of them are told in short, never those with a few."""
+def test_nor_the_columns_and_queries_of_all_tables(command, monkeypatch, tmp_path, caplog):
+    """The tables with the most of them are told in short, never those with a few, and the log says which."""
     monkeypatch.setattr(per_table, "MOST_OF_TEXTS", 2**16)
     world = with_many_columns(12)
     usual = a_table(name="usual", location="hdfs://nn/warehouse/sales.db/usual")
@@ -258,5 +258,7 @@ def test_nor_the_columns_and_queries_of_all_tables(command, monkeypatch, tmp_pat
     assert len(told) == 25
     assert sum(map(len, told.values())) < 2**17
     assert told["usual"] == ", ".join(f"{column.name} {column.type}" for column in COLUMNS[:100])
-    short = [text for text in told.values() if len(text) <= MOST_TOLD_IN_SHORT]
-    assert short and all(text.endswith("…") for text in short)
+    short = {f"sales.{name}": text for name, text in told.items() if len(text) <= MOST_TOLD_IN_SHORT}
+    assert short and all(text.endswith("…") for text in short.values())
+    said = [record.getMessage() for record in caplog.records if "step=cut-definition" in record.getMessage()]
+    assert {line.partition(" ")[0] for line in said} == {f"table={name}" for name in short}

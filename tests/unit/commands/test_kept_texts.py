@@ -52,12 +52,13 @@ def with_late_files():
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_the_names_of_late_files_are_not_held_of_all_tables_that_are_cleaned_up_after(monkeypatch, beside):
+def test_the_names_of_late_files_are_not_held_of_all_tables_that_are_cleaned_up_after(monkeypatch, beside, caplog):
     monkeypatch.setattr(per_table, "MOST_OF_TEXTS", NAMES)
     result = run(with_late_files(), compact_swap, RUNS[2], min_age_ms=0, cleanup_after=True, cleanup_beside=beside)
     backups = [one for table in result.tables for one in table.backups]
     assert [one.late_count for one in backups] == [LATE] * TABLES
     assert sum(len(name) for one in backups for name in one.late_files) < 2 * NAMES
+    assert " step=cut-texts characters=" in caplog.text
 
 
 @pytest.mark.parametrize("view", [View(), View(cleanups=True)])

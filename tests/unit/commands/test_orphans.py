@@ -15,7 +15,7 @@ from hivekeeper.commands.orphans import show_orphans
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.plan.orphans import OrphanKind
-from hivekeeper.ports import MetastoreRefused
+from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
 from hivekeeper.steps import left_behind, orphans
@@ -256,6 +256,23 @@ def test_a_database_that_does_not_exist_or_cannot_be_listed_is_one_clear_error(d
     desk.world.files.namespace.unreadable.add("hdfs://nn/warehouse/sales")
     (outcome,) = ask(desk).tables
     assert (outcome.code, outcome.problem.code) == (Exit.REFUSED, Code.NO_PERMISSION)
+
+
+@pytest.mark.parametrize("command", [show_orphans, clean_up_orphans])
+def test_what_was_found_before_the_search_failed_is_told_and_stays(desk, monkeypatch, command):
+    drop(desk)
+    expected, asked, tables = find(desk), [], desk.world.metastore.tables
+
+    def tables_until_it_goes(database, wanted):
+        asked.append(wanted)
+        if len(wanted) > 1 and len([one for one in asked if len(one) > 1]) > 1:
+            raise MetastoreUnavailable("the metastore has gone")
+        return tables(database, wanted)
+
+    monkeypatch.setattr(desk.world.metastore, "tables", tables_until_it_goes)
+    (own,) = command(a_context(desk.world.cluster, Selection(databases=("sales",)), RUN, Settings(min_age_ms=0))).tables
+    assert (own.code, own.problem.what) == (Exit.UNUSABLE, "sales: the metastore has gone")
+    assert expected and sorted(own.orphans, key=repr) == sorted(expected, key=repr)
 
 
 @pytest.mark.parametrize("command", [show_orphans, clean_up_orphans])

@@ -623,6 +623,24 @@ def test_runs_on_a_table_that_was_created_again_are_not_passed_over_in_silence()
     assert store.read_history(desk.world.cluster, ControlPaths.of(stored.location, True)).standing
 
 
+def test_the_table_of_a_former_name_is_read_once_whatever_number_of_tables_have_had_it(monkeypatch):
+    """One that was created again each night, and then renamed; one of that name may take long to read now."""
+    desk = make_desk()
+    catalog, lives = desk.world.catalog, 6
+    for create_time in range(5, 5 + lives):
+        catalog.put_table(replace(catalog.tables[TABLE], create_time=create_time))
+        desk.append("dt=1", f"of {create_time}")
+        assert desk.compact().code is Exit.DONE
+    assert len({run.table_id for run in desk.log().runs}) == lives
+    carry_out(Hive(desk.world).rename_table(TABLE, RENAMED))
+    desk.world.add_table(a_table(["dt"], create_time=99, location="hdfs://nn/elsewhere"), {})
+    asked, tables = [], desk.world.metastore.tables
+    monkeypatch.setattr(desk.world.metastore, "tables", lambda database, some: asked.extend(some) or tables(database, some))
+    desk.table = RENAMED
+    assert desk.cleanup(dry_run=True).code is Exit.DONE
+    assert 0 < asked.count("events") < lives
+
+
 # ---- a partition at a place of its own
 
 

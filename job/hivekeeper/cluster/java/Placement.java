@@ -30,7 +30,7 @@ public class Placement {
 
   /**
    * {directory: {denied, zone, locked, snapshots, quota}}; missing directories are left out. Only HDFS has more than `denied`. `around`: the one
-   * of them whose quota is not asked for.
+   * of them whose quota is not asked for, nor the key of its zone, for which its entries are listed until one is a file: those of a database.
    */
   public String ties(String directories, final String around) throws Exception {
     // Units share their parents, so each parent is checked once.
@@ -48,8 +48,8 @@ public class Placement {
     }));
   }
 
-  /** `keys`: why this user may not use the key of a zone, by the zone's root; each is tried once. */
-  private Map<String, Object> tiesOf(Place place, Map<Path, ParentRights> parents, Map<String, String> keys, boolean asksQuota)
+  /** `keys`: why this user may not use the key of a zone, by the zone's root; each is tried once. `isUnit`: it is not the one around all. */
+  private Map<String, Object> tiesOf(Place place, Map<Path, ParentRights> parents, Map<String, String> keys, boolean isUnit)
       throws IOException {
     Path parent = place.path.getParent();
     if (!parents.containsKey(parent)) parents.put(parent, rightsIn(parent));
@@ -59,10 +59,10 @@ public class Placement {
     if (!place.isHdfs()) return known;
     known.put("snapshots", status.isSnapshotEnabled());
     String zone = status.isEncrypted() ? place.hdfs().getEZForPath(place.real).getPath() : "";
-    if (!zone.isEmpty() && !keys.containsKey(zone)) tryKey(place, zone, keys);
+    if (isUnit && !zone.isEmpty() && !keys.containsKey(zone)) tryKey(place, zone, keys);
     known.put("zone", zone);
     known.put("locked", keys.containsKey(zone) ? keys.get(zone) : "");
-    known.put("quota", asksQuota && hasQuota(place));
+    known.put("quota", isUnit && hasQuota(place));
     return known;
   }
 
