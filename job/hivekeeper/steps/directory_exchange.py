@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import ContextManager, Optional, Sequence, Tuple
+from typing import ContextManager, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import NeedsInvestigation
@@ -33,6 +33,7 @@ from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Pictu
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.lost_blocks import find_unreadable
 from hivekeeper.steps.places import is_alone
+from hivekeeper.steps.rows_away import has_left_last
 from hivekeeper.steps.run_directory import Run, fenced, is_gone, was_away
 from hivekeeper.steps.unfinished import needs_investigation, too_many
 
@@ -88,6 +89,7 @@ class DirectoryExchange:
                 raise SourceMissing(self.left)
         why = look_at_leaving(self.run, self.unit, checked, left)
         if why:
+            self._require_none_removed(left, self.incoming)
             self._bring_back(is_own=left.file_id == checked.seen[live].file_id)
         else:
             self._bring(self.incoming)
@@ -105,7 +107,8 @@ class DirectoryExchange:
 
     def picture(self) -> Picture:
         top = self.run.paths.top
-        places = [self.unit.live, self.incoming, self.left, top]
+        given_up = self.run.paths.given_up(self.unit.number)
+        places = [self.unit.live, self.incoming, self.left, top, given_up]
         seen = self.run.files.look(places, 0)
         if seen[self.left].exists:
             # Else nothing has left live, and what it holds decides nothing.
@@ -113,17 +116,19 @@ class DirectoryExchange:
         if not seen[top].exists or is_gone(self.run, self.run.control.top):
             raise fenced(self.run)
         live, waiting, left = seen[self.unit.live], seen[self.incoming], seen[self.left]
+        may_be_away = self.run.is_recovered or self.unit.number in self.run.away_since_ms
+        copy = self.incoming if waiting.exists else given_up if seen[given_up].exists else ""
         if waiting.exists:
             self.run.incoming_ids.setdefault(self.unit.number, waiting.file_id)
-            if self.run.is_recovered and not left.exists:
-                self._require_not_removed(live)
         # Where it is by now somebody may have put any other directory, with the new files in it. Their certificate is hardly younger.
         certified = (entry.file_id for entry in seen[top].entries if names.CERTIFICATES.fullmatch(entry.name))
         self.run.certified_ids[self.unit.number] = max(certified, default=0)
         if left.exists:
             self._require_whole(sum(len(one.entries) for one in seen.values()))
-        if left.exists and waiting.exists and self.run.is_recovered:
-            self._require_none_removed(live, left)
+        if copy and may_be_away and not left.exists:
+            self._require_not_removed(live, copy)
+        if copy and may_be_away and left.exists and not self._are_all_in(left.entries):
+            self._require_none_removed(left, copy)
         departed = without_empty_staging(self.run.files, left.entries)
         lost = self._find_worse(waiting.entries, departed) if left.exists else ""
         entries = live.entries if live.exists else None
@@ -193,50 +198,56 @@ class DirectoryExchange:
             return seen.entries
         return arrivals.lift_nested(self.run, self.unit, seen)
 
-    def _require_not_removed(self, live: Snapshot) -> None:
-        """Raise NeedsInvestigation if a killed run may have had the unit away, and somebody has removed its old files since: what was to
+    def _require_not_removed(self, live: Snapshot, copy: str) -> None:
+        """Raise NeedsInvestigation if the unit may have been away, and somebody has removed its old files since: the `copy`, of what was to
         come in, which is given up where nothing had left, may be all that is left of it. A writer may have made `live` again since.
 
-        Each exchange changes the directory that old files leave for before the one that new ones come from. A partition that is gone from
-        the metastore, too, may have been dropped because its directory was away (discovery, `MSCK REPAIR TABLE … SYNC PARTITIONS`).
+        A partition that is gone from the metastore, too, may have been dropped because its directory was away (discovery, `MSCK REPAIR
+        TABLE … SYNC PARTITIONS`).
         """
         if live.exists and find_other_directory(self.unit, live.file_id) is None:
             return
         left, coming = names.parent(self.left), names.parent(self.incoming)
         seen = self.run.files.look([left, coming], 0)
-        if seen[left].exists and seen[left].mtime_ms <= seen[coming].mtime_ms:
+        if not has_left_last(seen[left], seen[coming]):
             return
         if live.exists and self._has_rows_back():
             return
         changed = find_change_in_metastore(self.run, self.unit)
-        if changed is not None and changed.code is not Code.DROPPED:
+        if changed is not None and changed.code is Code.MOVED:
             return
-        raise self._removed(live, f"no old files are in {self.left}")
+        raise self._removed(live, copy, f"no old files are in {self.left}")
 
-    def _require_none_removed(self, live: Snapshot, left: Snapshot) -> None:
-        """The same if somebody has removed some of the old files since they left live. A writer may have done so just before, which is no
+    def _require_none_removed(self, left: Union[FileInfo, Snapshot], copy: str) -> None:
+        """The same if somebody has removed some of the old files since they `left` live. A writer may have done so just before, which is no
         reason: then what is to come in is given up.
 
-        Who removes a file changes the time of its directory; a rename of the directory changes only that of the one around it.
+        Who removes a file changes the time of its directory; a rename of the directory changes only that of the one around it. What was set
+        aside, and is merged into it, changes both, and the former directory's time as well.
         """
-        wanted = manifests.without_ids(manifests.expect(self.unit.manifest))
-        if manifests.holds(wanted, left.entries) or find_other_directory(self.unit, left.file_id):
+        if find_other_directory(self.unit, left.file_id):
             return
         asides = [aside.path for aside in arrivals.find_asides(self.run, self.unit)]
-        around = names.parent(self.left)
-        seen = {**self.run.files.look([around], 0), **self.run.look([self.unit], asides)}
+        ours = self.run.files.look([names.parent(self.left), self.run.paths.state("recreated"), *asides], 0)
+        if left.mtime_ms <= max(one.mtime_ms for one in ours.values()):
+            return
+        places = [self.unit.live, self.left, *asides]
+        seen = self.run.look([self.unit], places)
         # They may have been moved or copied back.
-        entries = [entry for one in (left, live, *(seen[aside] for aside in asides)) for entry in one.entries]
-        if left.mtime_ms > seen[around].mtime_ms and not manifests.holds(wanted, entries):
-            raise self._removed(live, f"not all old files are in {self.left} any more")
+        if not self._are_all_in([entry for one in seen.values() for entry in one.entries]):
+            raise self._removed(seen[self.unit.live], copy, f"not all old files are in {self.left} any more")
 
-    def _removed(self, live: Snapshot, gone: str) -> NeedsInvestigation:
-        where, way = "its directory is gone", f"rename {self.incoming}, which has their rows, to {self.unit.live}"
+    def _are_all_in(self, entries: Sequence[FileInfo]) -> bool:
+        """Whether all old files, or copies of them, are among these."""
+        return manifests.holds(manifests.without_ids(manifests.expect(self.unit.manifest)), entries)
+
+    def _removed(self, live: Snapshot, copy: str, gone: str) -> NeedsInvestigation:
+        where, way = "its directory is gone", f"rename {copy}, which has their rows, to {self.unit.live}"
         if live.exists:
-            where, way = "it has a new directory", f"move the files of {self.incoming}, which have their rows, to {self.unit.live}"
+            where, way = "it has a new directory", f"move the files of {copy}, which have their rows, to {self.unit.live}"
         what = f"{where}, and {gone}: were they removed there?"
         advice = (
-            f"get them back (trash, snapshots), or {way}; if they were removed on purpose, remove {self.incoming}, too; then run: "
+            f"get them back (trash, snapshots), or {way}; if they were removed on purpose, remove {copy}, too; then run: "
             f"hivekeeper recover --table {quoting.shell(self.run.table.full_name)}"
         )
         return needs_investigation(self.run, self.unit, Code.OLD_FILES_REMOVED, what, advice)

@@ -152,8 +152,8 @@ class Exchange:
     `expected` are the files that live must hold afterwards, None if unknown. `prepare` and `object_to` run before
     anything is changed in live: the first claims the incoming files or returns why they must not come in, the second returns why they are
     not as planned. `cancel` gives up the incoming files, wherever they are, and can be repeated; it returns why they are kept, if they are.
-    `give_up` gives them up while the old files are not live, and can be repeated, and `was_given_up` tells it until the log has the run (a
-    join's means tell it themselves). `describe` gives the same exchange at another place.
+    `give_up` gives them up while the old files are not live, with the same answer, and can be repeated, and `was_given_up` tells it until
+    the log has the run (a join's means tell it themselves). `describe` gives the same exchange at another place.
     """
 
     run: Run
@@ -164,7 +164,7 @@ class Exchange:
     prepare: Callable[[], Optional[Reason]]
     object_to: Callable[[Iterable[FileInfo]], Optional[Reason]]
     cancel: Callable[[], Optional[Reason]]
-    give_up: Callable[[], None]
+    give_up: Callable[[], Optional[Reason]]
     describe: Callable[[PlannedUnit], Exchange]
     was_given_up: Callable[[], bool] = lambda: False
     certificate: Optional[Certificate] = None
@@ -304,7 +304,8 @@ def _with_unmerged(why: Reason, place: str) -> Reason:
 
 def _keep_aside(exchange: Exchange, files: Tuple[ManifestFile, ...], why: Reason) -> UnitResult:
     """End an exchange with these old files as a backup that nothing replaced; what a rollback had claimed is a backup again."""
-    exchange.give_up()
+    kept = exchange.give_up()
+    why = replace(why, what=f"{why.what}; {kept.what} ({kept.next})") if kept else why
     unit = replace(exchange.unit, manifest=files, backup=None, expected=(), digest=None, join=None, inside=None)
     return UnitResult(unit, Outcome.MISPLACED, why=why, has_backup=True)
 

@@ -20,7 +20,7 @@ from hivekeeper.ports import Cluster, NoPermission, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.run_files import RunPlan
-from hivekeeper.steps import identity, ownership, run_directory
+from hivekeeper.steps import identity, ownership, rows_away, run_directory
 from hivekeeper.steps.fitness import MOST_AGE_MS
 from hivekeeper.steps.observe import ask_where_allowed, find_existing
 
@@ -47,8 +47,7 @@ class _Known:
 def has_taken_away(cluster: Cluster, control: ControlPaths, directories: Sequence[str]) -> bool:
     """Whether these runs, which are unfinished, have rows out of live that readers may miss: of units, or of what came to their places."""
     runs = [control.run(directory) for directory in directories]
-    aside = [paths.state(state) for paths in runs for state in ("retired", "recreated")]
-    if any(seen.entries for seen in cluster.files.look(aside, 1 + len(aside)).values()):
+    if rows_away.may_miss_rows(cluster.files, runs, ()):
         return True
     return any(find_existing(cluster.files, _find_returning(cluster, paths)) for paths in runs)
 

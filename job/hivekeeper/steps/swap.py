@@ -1,6 +1,7 @@
 """Swap one unit: its proved copy goes live, its old files become the backup. An exchange (steps/exchange.py) out of `ready`.
 
-Deletes only the proved copy of a unit whose old files are live and can be read; the stage goes when the log has the run.
+Deletes only the proved copy of a unit whose old files are live and can be read; the stage, which has the copies of those whose old files
+stay aside and can be read, goes when the log has the run.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ def describe_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate
         prepare=lambda: None,
         object_to=partial(object_to_copy, run, unit, certificate),
         cancel=partial(drop_ready, run, unit),
-        give_up=partial(return_to_stage, run, unit),
-        was_given_up=partial(is_in_stage, run, unit),
+        give_up=partial(leave_ready, run, unit),
+        was_given_up=partial(is_given_up, run, unit),
         describe=lambda there: describe_swap(run, there, certificate),
         certificate=certificate,
     )
@@ -122,21 +123,34 @@ def drop_ready(run: Run, unit: PlannedUnit) -> Optional[Reason]:
     """Delete the proved copy of a unit whose old files are live. Returns why it stays: if some of them cannot be read, it may have the only
     copy of their rows. Then it goes to `kept`, out of which no command takes it, whatever becomes of live.
     """
-    ready, kept = (run.paths.unit(state, unit.number) for state in ("ready", "kept"))
+    return _give_up(run, unit, unit.live, _delete_or_return)
+
+
+def leave_ready(run: Run, unit: PlannedUnit) -> Optional[Reason]:
+    """The same for a unit whose old files stay aside; the proved copy goes to the stage."""
+    return _give_up(run, unit, run.paths.unit("retired", unit.number), return_to_stage)
+
+
+def _give_up(run: Run, unit: PlannedUnit, old: str, let_go: Callable[[Run, PlannedUnit], None]) -> Optional[Reason]:
+    """`old`: where its old files are. `let_go`: what becomes of a copy that need not be kept."""
+    kept = run.paths.unit("kept", unit.number)
     if run.files.stat(kept) is None:
-        if run.files.stat(ready) is None or not _may_be_only_copy(run, unit):
-            _delete_or_return(run, unit)
+        # A recovery that was killed may have given it up.
+        copies = (run.paths.unit("ready", unit.number), run.paths.given_up(unit.number))
+        copy = next((place for place in copies if run.files.stat(place) is not None), None)
+        if copy is None or not _may_be_only_copy(run, unit, old):
+            let_go(run, unit)
             return None
-        _keep(run, unit)
-    what = f"no DataNode had some blocks of its old files in {unit.live}, or so many files came beside them that nobody can tell"
+        _keep(run, copy, kept)
+    what = f"no DataNode had some blocks of its old files in {old}, or so many files came beside them that nobody can tell"
     return Reason(Code.LIVE_LOST_BLOCKS, f"{what}; their proved copy is kept in {kept}", LOST_BLOCKS_TO_DO)
 
 
-def _may_be_only_copy(run: Run, unit: PlannedUnit) -> bool:
-    """Whether old files of live cannot be read, or a listing that ended early may not show it. Not where live is closed to this user."""
+def _may_be_only_copy(run: Run, unit: PlannedUnit, old: str) -> bool:
+    """Whether old files cannot be read where they are, or a listing that ended early may not show it. Not where this user may not list."""
     most = run.most_looked_at([unit])
     try:
-        seen = run.files.look([unit.live], most)[unit.live]
+        seen = run.files.look([old], most)[old]
     except NoPermission:
         return False
     run.count_listed([unit], len(seen.entries))
@@ -146,10 +160,10 @@ def _may_be_only_copy(run: Run, unit: PlannedUnit) -> bool:
     return is_unseen and find_other_directory(unit, seen.file_id) is None
 
 
-def _keep(run: Run, unit: PlannedUnit) -> None:
+def _keep(run: Run, copy: str, kept: str) -> None:
     if run.files.stat(run.paths.state("kept")) is None:
         run.files.make_directory(run.paths.state("kept"))
-    run.files.rename_exact(run.paths.unit("ready", unit.number), run.paths.unit("kept", unit.number))
+    run.files.rename_exact(copy, kept)
 
 
 def _delete_or_return(run: Run, unit: PlannedUnit) -> None:
@@ -171,5 +185,5 @@ def return_to_stage(run: Run, unit: PlannedUnit) -> None:
     run.files.rename_exact(ready, run.paths.given_up(unit.number))
 
 
-def is_in_stage(run: Run, unit: PlannedUnit) -> bool:
-    return run.files.stat(run.paths.given_up(unit.number)) is not None
+def is_given_up(run: Run, unit: PlannedUnit) -> bool:
+    return any(run.files.stat(place) is not None for place in (run.paths.given_up(unit.number), run.paths.unit("kept", unit.number)))

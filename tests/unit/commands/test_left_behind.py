@@ -73,6 +73,16 @@ def test_every_command_tells_of_an_interrupted_run_under_the_name_of_a_dropped_t
     assert_told(command(other))
 
 
+def test_so_it_is_where_its_old_files_were_removed(desks):
+    """Only the copy that was to come in has its rows then."""
+    desk, other = desks
+    desk.kill_before(GAP, desk.compact)
+    (directory,) = desk.run_directories()
+    desk.world.files.writer.delete(desk.control.run(directory).unit("retired", 1))
+    take_name(desk)
+    assert_told(other.recover())
+
+
 @pytest.mark.parametrize("with_rows", [False, True], ids=["no rows", "new rows"])
 def test_the_advice_brings_the_rows_back(desks, with_rows):
     desk, other = desks

@@ -101,6 +101,14 @@ def killed_after_a_put_back():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+def test_so_it_is_where_the_old_files_were_removed_and_only_the_copy_is_left(command):
+    desk = killed()
+    desk.world.files.writer.delete(desk.control.run(desk.run_directories()[0]).unit("retired", UnitNumber(1)))
+    set_location(desk)
+    assert code_of(run(desk, command)) == UNSETTLED
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("kill", [killed_while_a_joined_file_gives_back, killed_after_a_put_back])
 def test_rows_that_are_away_in_another_way_are_told_too(kill, command):
     desk = kill()

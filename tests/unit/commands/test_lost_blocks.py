@@ -16,9 +16,11 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.stop_conditions import LOOK_EVERY_MS, Watch
 from support import joined_desk
-from support.builders import a_table
+from support.builders import a_partition, a_table
 from support.desk import Desk, desk_by, outcomes
 from support.fakes.files import Killed
+from support.late_directories import desk_in_gap
+from support.late_directories import place as place_of
 from support.world import World
 
 
@@ -241,6 +243,73 @@ def test_a_recovery_that_is_killed_anywhere_leaves_the_copy_too():
             assert rows_in(desk, directory, "kept", 1) == rows, step
             continue
         break
+
+
+def a_desk_with_unreadable_old_files(what):
+    """A killed run has them aside, and they are to stay there. Returns the desk, and the rows of the proved copy."""
+    desk, killed, coming = desk_in_gap("compact")
+    rows = set(desk.world.rows_below(place_of(desk, killed, f"{coming}/u00001")))
+    if what == "its partition is dropped":
+        joined_desk.manage(desk)
+        joined_desk.drop_partition(desk)
+    else:
+        desk.world.catalog.put_table(replace(desk.world.table(desk.table), create_time=6))
+    lose_all_in(desk, place_of(desk, killed, "retired/u00001"))
+    return desk, rows
+
+
+STAY_ASIDE = pytest.mark.parametrize("what", ["its partition is dropped", "its table is created again"])
+
+
+@STAY_ASIDE
+def test_the_copy_stays_where_old_files_that_stay_aside_have_lost_blocks(what):
+    desk, rows = a_desk_with_unreadable_old_files(what)
+    result = desk.recover()
+    assert result.code is Exit.INVESTIGATE
+    (logged,) = [unit for unit in desk.log().find(desk.runs[0]).units if unit.partition == "dt=1"]
+    assert place_of(desk, desk.runs[0], "kept/u00001") in logged.reason
+    for command in (desk.recover, desk.compact, desk.cleanup):
+        command()
+        assert rows_in(desk, taken_over(desk), "kept", 1) == rows
+
+
+@STAY_ASIDE
+def test_a_recovery_of_these_that_is_killed_anywhere_leaves_the_copy_too(what):
+    for step in count():
+        desk, rows = a_desk_with_unreadable_old_files(what)
+        desk.world.files.die_after(step)
+        try:
+            desk.recover()
+        except Killed:
+            desk.world.files.revive()
+            desk.world.files.expire_locks()
+            result = desk.recover()
+            assert result.code is Exit.INVESTIGATE or desk.log().find(desk.runs[0]), step
+            assert set(desk.world.rows_below(place_of(desk, desk.runs[0], "kept/u00001"))) == rows, step
+            continue
+        break
+
+
+def test_so_it_does_where_they_are_lost_once_a_killed_recovery_has_given_it_up():
+    desk, killed, _ = desk_in_gap("compact")
+    rows = set(desk.world.rows_below(place_of(desk, killed, "ready/u00001")))
+    joined_desk.manage(desk)
+    joined_desk.drop_partition(desk)
+    desk.kill_before(["rename_exact", "/entry.json"], desk.recover)
+    lose_all_in(desk, place_of(desk, killed, "retired/u00001"))
+    assert desk.recover().code is Exit.INVESTIGATE
+    assert rows_in(desk, taken_over(desk, by=2), "kept", 1) == rows
+
+
+def test_a_partition_that_is_added_again_meanwhile_is_put_back_and_its_copy_stays():
+    """A recovery that was killed had left it aside."""
+    desk, rows = a_desk_with_unreadable_old_files("its partition is dropped")
+    desk.kill_before(["rename_exact", "entry.json"], desk.recover)
+    desk.world.catalog.add_partition(desk.table, a_partition("dt=1", desk.live("dt=1")))
+    result = desk.recover()
+    assert result.code is Exit.INVESTIGATE
+    assert set(desk.world.rows_below(place_of(desk, desk.runs[0], "kept/u00001"))) == rows
+    assert desk.world.rows_below(desk.live("dt=1"))
 
 
 def test_the_copy_goes_where_somebody_has_replaced_live_since(desk, world):

@@ -1,5 +1,5 @@
-"""A killed run has a unit away, and somebody removes the old files, or all that a run calls retired, for the room that they take: what was
-to come in is all that is left of the unit then. Or they remove what was to come in: then the old files are.
+"""A run that was killed, or waits, has a unit away, and somebody removes the old files, or all that a run calls retired, for the room that
+they take: what was to come in is all that is left of the unit then. Or they remove what was to come in: then the old files are.
 """
 
 from __future__ import annotations
@@ -103,6 +103,69 @@ def remove_inside(desk, killed, are_all):
         desk.world.files.writer.delete(path)
 
 
+def remove_in_gap_of(desk, how, before):
+    """`before` a step of the run itself, which waits for a NameNode that others reach; then its call fails. Returns the rows."""
+    files, rows = desk.world.files, set(desk.world.rows_below(desk.live("dt=1")))
+
+    def remove(what):
+        if all(word in what for word in before):
+            files.before_step = None
+            desk.world.fail_call("rename_exact", False)
+            desk.world.clock.sleep_ms(600_000)
+            if how == "the directory":
+                files.writer.delete(place(desk, desk.runs[-1], "retired/u00001"))
+            else:
+                remove_inside(desk, desk.runs[-1], how == "all files in it")
+
+    files.before_step = remove
+    return rows
+
+
+@BOTH
+@pytest.mark.parametrize("how", ["the directory", "all files in it", "a file in it"])
+def test_they_are_removed_while_the_run_itself_waits_in_its_gap(command, how):
+    desk = desk_before(command)
+    coming = "ready" if command == "compact" else "restoring"
+    rows = remove_in_gap_of(desk, how, ["rename_exact", f"/{coming}/u00001 {desk.live('dt=1')}"])
+    number = len(desk.runs)
+    for then in (command, "recover"):
+        result = getattr(desk, then)()
+        assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.OLD_FILES_REMOVED)
+        assert rows <= set(desk.world.rows_below(place(desk, desk.runs[number], f"{coming}/u00001")))
+
+
+@BOTH
+@pytest.mark.parametrize("are_all", [True, False])
+def test_so_it_is_where_the_run_waits_before_it_looks_at_what_has_left(command, are_all, monkeypatch):
+    desk = desk_before(command)
+    coming, files = "ready" if command == "compact" else "restoring", desk.world.files
+    rows, stat, waiting = set(desk.world.rows_below(desk.live("dt=1"))), files.stat, [True]
+
+    def stat_late(path):
+        if path.endswith("/retired/u00001") and stat(path) and waiting:
+            waiting.clear()
+            desk.world.clock.sleep_ms(600_000)
+            remove_inside(desk, desk.runs[-1], are_all)
+        return stat(path)
+
+    monkeypatch.setattr(files, "stat", stat_late)
+    result = getattr(desk, command)()
+    assert not waiting
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.OLD_FILES_REMOVED)
+    assert rows <= set(desk.world.rows_below(place(desk, desk.runs[-1], f"{coming}/u00001")))
+
+
+@pytest.mark.parametrize("command", ["recover", "compact"])
+@pytest.mark.parametrize("closed", ["the unit", "the log"])
+def test_who_may_not_settle_that_run_is_told(command, closed):
+    """A table that is refused is passed over with 0 by a run over its database."""
+    desk, killed, _ = desk_in_gap("compact")
+    desk.world.files.writer.delete(place(desk, killed, "retired/u00001"))
+    desk.world.files.namespace.unreadable.add(desk.live("dt=1") if closed == "the unit" else desk.control.log)
+    result = getattr(desk, command)()
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.UNSETTLED)
+
+
 @BOTH
 @pytest.mark.parametrize("are_all", [True, False])
 @pytest.mark.parametrize("is_dropped", [True, False])
@@ -120,6 +183,42 @@ def test_their_directory_stays(command, are_all, is_dropped):
         desk.world.files.writer.rename_into(place(desk, killed, f"{coming}/u00001"), desk.live("dt=1"))
         assert desk.recover().code is Exit.DONE
         assert desk.world.rows_below(desk.live("dt=1")) == rows
+
+
+@pytest.mark.parametrize("is_gone", [True, False], ids=["directory", "files in it"])
+def test_a_recovery_that_was_killed_had_given_up_what_was_to_come_in(is_gone):
+    desk, killed, _ = desk_in_gap("compact")
+    rows = desk.world.rows_below(place(desk, killed, "ready/u00001"))
+    manage(desk)
+    drop_partition(desk)
+    desk.kill_before(["rename_exact", "/entry.json"], desk.recover)
+    if is_gone:
+        desk.world.files.writer.delete(place(desk, killed, "retired/u00001"))
+    else:
+        remove_inside(desk, killed, are_all=False)
+    problem = desk.recover().tables[0].problem
+    assert problem.code is Code.OLD_FILES_REMOVED
+    assert desk.world.rows_below(place(desk, killed, "stage/u00001")) == rows
+    assert place(desk, killed, "stage/u00001") in problem.next
+    desk.world.files.writer.delete(place(desk, killed, "stage/u00001"))
+    desk.recover()
+    assert desk.recover().code is Exit.DONE
+
+
+@BOTH
+def test_a_writer_has_removed_some_before_they_left_and_others_make_live_again(command):
+    """What is merged into the rest of them, before that is put back, changes their directory, too."""
+    desk, killed, _ = desk_in_gap(command)
+    retired, writer = place(desk, killed, "retired/u00001"), desk.world.files.writer
+    remove_inside(desk, killed, are_all=False)
+    rows = desk.world.rows_below(retired)
+    writer.make_directory(f"{retired}.0")
+    writer.delete(f"{retired}.0")
+    writer.add(f"{desk.live('dt=1')}/new.parquet", DataFile(("new",)), 77)
+    desk.kill_before(["remove_empty", "/recreated/"], desk.recover)
+    assert set(desk.world.rows_below(place(desk, killed, "retired/u00001"))) == {*rows, "new"}
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(desk.live("dt=1")) == {**rows, "new": 1}
 
 
 @BOTH
