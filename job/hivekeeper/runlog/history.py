@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Any, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Digest, Table
@@ -232,6 +232,22 @@ class History:
     def cut_ids(self) -> FrozenSet[int]:
         return frozenset(inside.file_id for inside in self.cut.values())
 
+    def find_had(self, partition: str, present: Iterable[ManifestFile]) -> List[ManifestFile]:
+        """The files that a unit with these `present` ones has had, as far as their lists are kept (`Keeper`): those of all effects on a
+        partition of this name, or of one that it had before a rename. That name is told by a run's new files, whose names hold the run: by
+        those that are present, or that a later effect took out, and so on backwards. Perhaps also files of another unit of that run, which
+        had a new file of the same name and length.
+        """
+        known, had_names = set(_keys_of(present)), {partition}
+        had: List[ManifestFile] = []
+        for effect in reversed(self.effects):
+            put = (key_of(file.name, file.length, file.file_id) for file in effect.after if file.holds_rows)
+            if effect.partition in had_names or not known.isdisjoint(put):
+                had_names.add(effect.partition)
+                had += [*effect.before, *effect.after]
+                known.update(_keys_of(effect.before))
+        return had
+
     @cached_property
     def records(self) -> Tuple[LoggedRun, ...]:
         """The `backup` runs whose record was not dropped."""
@@ -244,6 +260,13 @@ class History:
     def find(self, run: RunId) -> Optional[LoggedRun]:
         """The last entry of a run, or None."""
         return next((entry for entry in reversed(self.runs) if entry.run == run), None)
+
+
+def _keys_of(files: Iterable[ManifestFile]) -> Iterator[FileKey]:
+    """With the id, as a rollback knows it of what it brings back: files of writers have the same names and lengths in many partitions. And
+    without it, as a compaction knows its new files.
+    """
+    return (key_of(file.name, file.length, file_id) for file in files for file_id in {0, file.file_id})
 
 
 def reconcile(entries: Mapping[int, LoggedRun], where: str) -> History:

@@ -19,7 +19,7 @@ from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import file_rights, listings, ownership
 from hivekeeper.ports import Files, NoPermission, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
-from hivekeeper.runlog import manifests, store
+from hivekeeper.runlog import manifests
 from hivekeeper.runlog.manifests import Expected, Found, ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import why_too_many
@@ -261,15 +261,13 @@ def _merge_allowed(run: Run, unit: PlannedUnit, top: FileInfo, target: str, stil
 def _has_copies(
     run: Run, unit: PlannedUnit, entries: Sequence[FileInfo], target: str, still: Optional[StillLive], coming: Expected
 ) -> bool:
-    """Whether copies may be among these of what the unit has or had; of a killed run also of what earlier ones have taken out of it. Nobody
-    makes any within a moment: what has their names and lengths then is a writer's.
+    """Whether copies may be among these of what the unit has or had, also before earlier runs have taken it out. Nobody makes any within a
+    moment: what has their names and lengths then is a writer's.
     """
     if not was_away(run, unit):
         return False
     there = run.look([unit], [target])[target].entries
-    # A run itself reads nothing that waits for a KMS while a unit is away.
-    effects = store.read_history(run.cluster, run.control).effects if run.is_recovered else ()
-    earlier = (file for effect in effects if effect.partition == unit.name for file in (*effect.before, *effect.after))
+    earlier = run.history.find_had(unit.name, unit.manifest)
     new = (ManifestFile(name, length, 0, file_id) for name, (length, file_id) in coming.items())
     others = entries if still is not None else _without_own(entries, unit, there)
     return has_copies(others, [*unit.manifest, *new, *there, *earlier])

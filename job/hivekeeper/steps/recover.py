@@ -83,7 +83,9 @@ def settle_runs(
         run_directory.require_name(table)
         whereabouts = Whereabouts(most_ms=math.inf) if every else Whereabouts()
         returned = Returned(is_unlimited=every)
-        run = Run(cluster, table, control, paths, lock, returned=returned, whereabouts=whereabouts)
+        # With the entries of the runs that were settled just before.
+        history = store.read_history(cluster, control)
+        run = Run(cluster, table, control, paths, lock, returned=returned, whereabouts=whereabouts, history=history)
         about, units = (settle or settle_run)(run, plan)
         yield plan.run, units
         if about is not None:
@@ -405,7 +407,7 @@ def refuse_unlogged(run: Run, plan: RunPlan) -> None:
     units = [unit for unit in plan.units if unit.inside or plan.operation == CLEANUP]
     if not units:
         return
-    logged = {effect.place: effect for effect in store.read_history(run.cluster, run.control).effects}
+    logged = {effect.place: effect for effect in run.history.effects}
     for unit in units:
         place = unit.backup.place if unit.backup else ""
         effect = logged.get(place)

@@ -133,6 +133,8 @@ class Run:
     whereabouts: Whereabouts = field(default_factory=Whereabouts, compare=False)
     hive_lock: HiveLock = field(default_factory=HiveLock, compare=False)
     held_up: HeldUp = field(default_factory=HeldUp, compare=False)
+    # The log when the run began, or was taken over: to read it while a unit is away may mean to wait for a KMS.
+    history: History = field(default_factory=History, repr=False, compare=False)
 
     @property
     def is_recovered(self) -> bool:
@@ -280,6 +282,8 @@ def open_run(
     what lies at its place by now may be anybody's, and older backups may have been open once.
     """
     require_name(table)
+    seen = cluster.files.look([control.top, control.log, control.runs])
+    history = store.read_listed(cluster, seen[control.log], control.log)
     run = Run(
         cluster,
         table,
@@ -289,9 +293,8 @@ def open_run(
         leftover_ms=settings.leftover_age_ms,
         checkpoint_interval=settings.checkpoint_interval,
         log_retention_ms=settings.log_retention_ms,
+        history=history,
     )
-    seen = cluster.files.look([control.top, control.log, control.runs])
-    history = store.read_listed(cluster, seen[control.log], control.log)
     _require_new(run, history)
     is_log_of, log_group = _is_log_of(table, history), ownership.find_log_group(seen[control.top], control.log)
 

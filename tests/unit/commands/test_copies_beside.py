@@ -5,6 +5,7 @@ whatever moment it comes.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +21,9 @@ from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import at, survive
 from support.late_directories import BOTH, act_before_live_is_settled, copy_to, desk_before, kill_in_gap, leaves, put_back_with
+
+# What a job writes, by name, with rows and length.
+NEW = {"000000_0": (DataFile(("new",)), 77)}
 
 
 def unit_of(desk):
@@ -110,20 +114,30 @@ def test_copies_with_something_else_at_the_place_of_a_unit_that_a_killed_run_had
     assert result.code is Exit.INVESTIGATE
 
 
+def kept_of(desk, live):
+    """The files of live, as a snapshot keeps them: by name, rows and length."""
+    files = desk.world.files
+    return {path.rpartition("/")[2]: (content, files.stat(path).length) for path, content in files.contents(live).items()}
+
+
+def bring(desk, live, kept):
+    for name, (content, length) in kept.items():
+        desk.world.files.writer.add(f"{live}/{name}", content, length)
+
+
 @pytest.mark.parametrize("is_spoiled", [False, True], ids=["brought in", "put back"])
 @pytest.mark.parametrize("by", [["dt"], []], ids=["partitioned", "unpartitioned"])
 def test_copies_of_an_older_backup_at_the_place_of_a_unit_that_a_killed_run_had_away(by, is_spoiled):
     """Somebody who misses the unit finds the files that an earlier run had taken out of it, there or in a snapshot."""
     desk = desk_by(by)
     live, files = desk.live(unit_of(desk)), desk.world.files
-    older = {path.rpartition("/")[2]: (content, files.stat(path).length) for path, content in files.contents(live).items()}
+    older = kept_of(desk, live)
     desk.compact()
     for number in range(3):
         files.writer.add(f"{live}/since-{number}.parquet", DataFile((f"since {number}",)), 10)
     rows = desk.world.rows_of(desk.table)
     desk.kill_before(["rename_exact", f"/ready/u00001 {live}"], desk.compact)
-    for name, (content, length) in older.items():
-        files.writer.add(f"{live}/{name}", content, length)
+    bring(desk, live, older)
     if is_spoiled:
         (run,) = (one for one in desk.run_directories() if one.startswith(desk.runs[-1]))
         files.writer.open(f"{desk.control.runs}/{run}/retired/u00001/open.parquet")
@@ -301,3 +315,48 @@ def test_a_copy_in_a_unit_whose_files_were_joined_which_was_never_away(is_put_ba
     assert outcomes(result)["dt=1"] == ("put-back" if is_put_back else "swapped")
     desk.recover()
     assert desk.world.rows_of(desk.table) == rows
+
+
+@pytest.mark.parametrize("is_managed", [False, True], ids=["external", "managed"])
+@pytest.mark.parametrize("is_copy", [True, False], ids=["copies", "a job's files"])
+def test_copies_of_an_older_backup_of_a_partition_that_was_renamed_since(is_managed, is_copy):
+    """In the log it has its former name."""
+    desk = desk_by(["dt"])
+    live, catalog = desk.live("dt=1"), desk.world.catalog
+    older = kept_of(desk, live)
+    desk.compact()
+    if is_managed:
+        joined_desk.manage(desk)
+        joined_desk.rename_partition(desk)
+        live = desk.live("dt=9")
+    else:
+        former = desk.world.partitions(desk.table)["dt=1"]
+        catalog.drop_partition(desk.table, "dt=1")
+        catalog.add_partition(desk.table, replace(former, name="dt=9", values=("9",)))
+    desk.append("dt=9" if is_managed else "dt=1", "since-0", "since-1", "since-2")
+    rows = desk.world.rows_of(desk.table)
+    desk.kill_before(["rename_exact", "/ready/", f" {live}"], desk.compact)
+    bring(desk, live, older if is_copy else NEW)
+    result = desk.recover()
+    assert desk.world.rows_of(desk.table) == (rows if is_copy else {**rows, "new": 1})
+    assert result.code is (Exit.INVESTIGATE if is_copy else Exit.DONE)
+
+
+@pytest.mark.parametrize("is_copy", [True, False], ids=["copies", "a job's files"])
+def test_copies_of_an_older_backup_that_come_while_the_run_itself_waits_in_its_gap(is_copy):
+    desk = desk_by(["dt"])
+    live = desk.live("dt=1")
+    older = kept_of(desk, live)
+    desk.compact()
+    desk.append("dt=1", "since-0", "since-1", "since-2")
+    rows = desk.world.rows_of(desk.table)
+
+    def wait_and_bring():
+        desk.world.fail_call("rename_exact", False)
+        desk.world.clock.sleep_ms(600_000)
+        bring(desk, live, older if is_copy else NEW)
+
+    at(desk, ["rename_exact", f"/ready/u00001 {live}"], wait_and_bring)
+    result = desk.compact()
+    assert desk.world.rows_of(desk.table) == (rows if is_copy else {**rows, "new": 1})
+    assert result.code is (Exit.INVESTIGATE if is_copy else Exit.DONE)

@@ -192,3 +192,30 @@ def test_an_entry_without_a_table_is_about_that_of_the_entry_before():
     lines = [line for line in entry(SWAPPED, first=False, run=LATER).splitlines() if "metaData" not in line]
     history = read_log({0: entry(SWAPPED), 1: "\n".join(lines)})
     assert (history.table_id, history.effects[1].table_id) == ("sales.events@5", "sales.events@5")
+
+
+def names_had(history, partition, *present):
+    return {file.name for file in history.find_had(partition, present)}
+
+
+def test_a_unit_has_had_what_runs_did_to_it_under_a_former_name():
+    """The log names the partition as it was then; a run's new files tell that it is the same one."""
+    history = read_log({0: entry(SWAPPED)})
+    everything = {"a b%2F'.parquet", "_SUCCESS", "new.parquet"}
+    assert names_had(history, UNIT.name) == names_had(history, "dt=9", NEW) == everything
+    assert names_had(history, "dt=9") == names_had(history, "dt=9", NEW._replace(length=999)) == set()
+
+
+def test_what_was_taken_out_later_leads_to_what_had_been_taken_out_before():
+    planned = PlannedUnit(1, a_unit("dt=9"), (NEW,), ())
+    newer = compaction.certify(planned, [OUTPUT], [a_group({f"{ROOT}/x/newer.parquet": 7})], [a_file("newer.parquet")], Digest(7, 1, 2))
+    history = read_log({0: entry(SWAPPED), 1: entry(UnitResult(planned, Outcome.SWAPPED, newer), first=False, run=LATER)})
+    assert OLD[0].name in names_had(history, "dt=7", NEW._replace(name="newer.parquet"))
+
+
+def test_files_of_writers_tell_a_former_name_only_by_their_ids():
+    """Hive's `000000_0`, or a `_SUCCESS`, is the same in many partitions."""
+    history = read_log({0: entry(SWAPPED), 1: entry(UNDONE, first=False, run=LATER, operation="rollback")})
+    assert names_had(history, "dt=9", *(file._replace(file_id=file.file_id + 1000) for file in OLD)) == set()
+    assert names_had(history, "dt=9", OLD[1]) == set()
+    assert NEW.name in names_had(history, "dt=9", OLD[0])
