@@ -417,7 +417,7 @@ class Code(Coded):
     REMOVED_AFTER = (
         Topic.RUN,
         None,
-        "exchanged, and somebody removed the new files before the run ended, with nothing in their place: the backup alone has the rows",
+        "somebody removed the new files before the run ended, and nothing has replaced them: the backup alone has the rows",
         "unpin the run if that was done on purpose, else roll it back",
     )
     LATE_DIRECTORY = (

@@ -33,6 +33,7 @@ from hivekeeper.steps.exchange import CarriedOver, Exchanged, NotItsPlace, Pictu
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.lost_blocks import find_unreadable
 from hivekeeper.steps.places import is_alone
+from hivekeeper.steps.removed import is_taken_out
 from hivekeeper.steps.rows_away import has_left_last
 from hivekeeper.steps.run_directory import Run, fenced, is_gone, was_away
 from hivekeeper.steps.unfinished import needs_investigation, too_many
@@ -129,10 +130,19 @@ class DirectoryExchange:
             self._require_not_removed(live, copy)
         if copy and may_be_away and left.exists and not self._are_all_in(left.entries):
             self._require_none_removed(left, copy)
+        if left.exists and not (waiting.exists or self.run.is_recovered):
+            self._note_if_taken_out()
         departed = without_empty_staging(self.run.files, left.entries)
         lost = self._find_worse(waiting.entries, departed) if left.exists else ""
         entries = live.entries if live.exists else None
         return Picture(left.exists, departed, waiting.exists, entries, left.file_id, waiting.entries, lost)
+
+    def _note_if_taken_out(self) -> None:
+        """A recovery has found that out before it began."""
+        left, coming = names.parent(self.left), names.parent(self.incoming)
+        seen = self.run.files.look([left, coming], 0)
+        if is_taken_out(seen[left], seen[coming]):
+            self.run.taken_out.add(self.unit.number)
 
     def _find_worse(self, incoming: Sequence[FileInfo], departed: Sequence[FileInfo]) -> str:
         """One of the new files that cannot be read although all old ones can, "" for none."""

@@ -111,18 +111,19 @@ def record_run(
         recovered_by=recovered_by,
         backup_table=plan.backup_table,
         records=plan.records,
-        pin=_pin_only_copies(plan, units),
+        pin=_pin_only_copies(run, plan, units),
         run_key=plan.run_key,
         exit_code=exit_code,
     )
     return table_log.commit(run, entry, parameters)
 
 
-def _pin_only_copies(plan: RunPlan, units: Sequence[UnitResult]) -> Optional[Tuple[RunId, bool]]:
+def _pin_only_copies(run: Run, plan: RunPlan, units: Sequence[UnitResult]) -> Optional[Tuple[RunId, bool]]:
     """The pin that protects from cleanup rows that readers may miss and that exist only in a backup."""
 
     def is_only_copy(unit: UnitResult) -> bool:
-        return unit.is_without_new_files or (unit.why is not None and unit.why.code is Code.REMOVED_AFTER)
+        is_removed = unit.why is not None and unit.why.code is Code.REMOVED_AFTER
+        return unit.is_without_new_files or is_removed or unit.planned.number in run.taken_out
 
     is_needed = any(unit.outcome is Outcome.MISPLACED and unit.has_backup and is_only_copy(unit) for unit in units)
     return (plan.run, True) if is_needed else None

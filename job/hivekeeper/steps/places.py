@@ -319,7 +319,8 @@ def explain(run: Run, result: UnitResult, why: Reason) -> Reason:
     there += [f"the old ones in {backup}" if there else f"its files are in {backup}"] if seen[backup].exists else []
     advice = "nothing, if it was dropped on purpose" if result.outcome is Outcome.DROPPED_MEANWHILE else ADVICE
     if why.code is Code.DROPPED and result.outcome is Outcome.MISPLACED:
-        on_purpose = "unpin that run, and a cleanup discards them" if result.is_without_new_files else "nothing"
+        is_pinned = result.is_without_new_files or planned.number in run.taken_out
+        on_purpose = "unpin that run, and a cleanup discards them" if is_pinned else "nothing"
         added = "; if it was dropped because its directory was away, ALTER TABLE … ADD PARTITION" if seen[planned.live].exists else ""
         advice = f"if it was dropped on purpose, {on_purpose}{added}; if it was renamed, {ADVICE}"
     return Reason(why.code, "; ".join([why.what, *there]), advice)

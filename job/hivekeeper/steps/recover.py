@@ -10,7 +10,7 @@ import logging
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Container, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Collection, Container, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import NeedsInvestigation, Stopped
@@ -34,6 +34,7 @@ from hivekeeper.steps import (
     left_behind,
     ownership,
     places,
+    removed,
     rollback,
     rows_away,
     run_directory,
@@ -287,7 +288,8 @@ def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
     if plan.operation in EXCHANGES:
         left, in_gap = _find_left(run, plan)
         urgent = in_gap | _find_missing(run, [unit for unit in plan.units if unit.number in left])
-        run.were_away.update(_find_away(run, plan, in_gap))
+        run.taken_out.update(_find_taken_out(run, plan, left))
+        run.were_away.update(run.taken_out, _find_away(run, plan, in_gap))
     done: Dict[int, UnitResult] = {}
     for unit in sorted(plan.units, key=lambda unit: unit.number not in urgent):
         if done and unit.number not in urgent:
@@ -308,13 +310,41 @@ def _find_left(run: Run, plan: RunPlan) -> Tuple[FrozenSet[UnitNumber], FrozenSe
     """Units whose files have left live, and those of them in their gap: what is to come to live waits still. A writer may have made live
     again since. A join leaves it where it is.
     """
-    states = [run.paths.state(state) for state in ("retired", "restoring" if plan.operation == ROLLBACK else "ready")]
+    states = _states(run, plan)
     # Two listings, however many units there are.
     seen = run.files.look(states)
     left, waits = ({entry.name for entry in seen[state].entries if entry.is_dir} for state in states)
     directories = {unit.number: names.unit_directory(unit.number) for unit in plan.units if unit.join is None}
     gone = frozenset(number for number, directory in directories.items() if directory in left)
     return gone, frozenset(number for number in gone if directories[number] in waits)
+
+
+def _states(run: Run, plan: RunPlan) -> Sequence[str]:
+    """Where old files leave for, and where new ones wait."""
+    return [run.paths.state(state) for state in ("retired", "restoring" if plan.operation == ROLLBACK else "ready")]
+
+
+def _find_taken_out(run: Run, plan: RunPlan, left: Collection[UnitNumber]) -> Sequence[UnitNumber]:
+    """The unit that left last, if its new files were taken out of where they waited by somebody else (`removed.is_taken_out`). Not if the
+    run went on after it: then they were live. Of what an earlier recovery has changed there, nobody can tell.
+
+    Asked before anything is settled, which changes these times. The run had certified the copies of a batch before any of that left, and
+    had claimed one backup after the other.
+    """
+    if not left:
+        return ()
+    last, states = max(left), _states(run, plan)
+    seen = run.files.look([*states, run.paths.top])
+    retired, coming, entries = seen[states[0]], seen[states[1]], seen[run.paths.top].entries
+    waits = {entry.name for entry in coming.entries if entry.is_dir}
+    later = {names.unit_directory(unit.number) for unit in plan.units if unit.join is None and unit.number > last}
+    went_on = (plan.operation == ROLLBACK and not later.isdisjoint(waits)) or any(
+        names.CERTIFICATES.fullmatch(entry.name) and entry.mtime_ms > retired.mtime_ms for entry in entries
+    )
+    if went_on or names.unit_directory(last) in waits:
+        return ()
+    noted_ms = max((entry.mtime_ms for entry in entries if entry.path == run.paths.away(last)), default=0)
+    return [last] if removed.is_taken_out(retired, coming, noted_ms) else ()
 
 
 def _find_away(run: Run, plan: RunPlan, in_gap: Container[UnitNumber]) -> Iterable[UnitNumber]:

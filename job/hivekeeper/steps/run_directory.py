@@ -120,6 +120,8 @@ class Run:
     # The units whose files were away for longer than a moment (`end_gap`): of a recovery, also those that had left live when it began, or
     # perhaps when an earlier one did, which was killed.
     were_away: Set[UnitNumber] = field(default_factory=set, compare=False)
+    # Of these, the one whose new files somebody may have taken out of where they waited, before live had them (`removed.is_taken_out`).
+    taken_out: Set[UnitNumber] = field(default_factory=set, compare=False)
     # When an exchange began, by number (monotonic): since then the unit's files may be away, until `end_gap`.
     away_since_ms: Dict[UnitNumber, float] = field(default_factory=dict, compare=False)
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)

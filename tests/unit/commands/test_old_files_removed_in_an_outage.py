@@ -10,9 +10,10 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
+from support.desk import desk_by
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
-from support.joined_desk import drop_partition, manage
+from support.joined_desk import drop_partition, manage, survive
 from support.late_directories import BOTH, desk_before, desk_in_gap, place, put_back_with
 
 
@@ -281,6 +282,132 @@ def test_no_new_files_are_there_any_more(command, removed, into_live):
     assert "somebody removed its new files before the log had the run" in result.tables[0].problem.what
     assert desk.world.rows_below(place(desk, killed, "retired/u00001")) == rows
     assert desk.recover().code is Exit.DONE
+
+
+def pass_time(desk):
+    desk.world.files.namespace.advance(600_000)
+    desk.world.clock.sleep_ms(600_000)
+
+
+def append(desk):
+    desk.world.files.writer.add(f"{desk.live('dt=1')}/new.parquet", DataFile(("new",)), 77)
+
+
+def assert_told_and_brought_back(desk, result, rows):
+    """By what is advised: whatever is in live is moved away meanwhile."""
+    assert result.code is Exit.INVESTIGATE
+    last, live, files = desk.log().runs[-1], desk.live("dt=1"), desk.world.files
+    told = next(unit for unit in last.units if unit.partition == "dt=1")
+    assert told.reason_code == "removed-after"
+    desk.cleanup()
+    assert desk.recover().code is Exit.DONE
+    files.writer.rename_into(live, f"{desk.live()}/aside")
+    files.writer.make_directory(live)
+    assert desk.rollback(last.run, where="dt = '1'").code is Exit.DONE
+    assert desk.world.rows_below(live) == rows
+
+
+@BOTH
+@pytest.mark.parametrize("is_first", [False, True], ids=["then", "before"])
+@pytest.mark.parametrize("what", ["a job's file", "an old file"])
+def test_the_directory_of_the_new_files_is_moved_into_live_beside(command, is_first, what):
+    """A job's file makes live again, or one of the old files that somebody has copied back: no reader sees the rows of before."""
+    desk, killed, coming = desk_in_gap(command)
+    live, files, old = desk.live("dt=1"), desk.world.files, place(desk, killed, "retired/u00001")
+    rows = desk.world.rows_below(old)
+    path, content = sorted(files.contents(old).items())[0]
+
+    def add():
+        if what == "a job's file":
+            append(desk)
+        else:
+            files.writer.add(f"{live}/{path.rpartition('/')[2]}", content, files.stat(path).length)
+
+    if is_first:
+        add()
+    else:
+        files.writer.make_directory(live)
+    files.writer.rename_into(place(desk, killed, f"{coming}/u00001"), live)
+    if not is_first:
+        add()
+    result = desk.recover()
+    assert f"{live}/u00001 may have them" in result.tables[0].problem.what
+    assert_told_and_brought_back(desk, result, rows)
+
+
+@BOTH
+@pytest.mark.parametrize("removed", ["u00001", ""], ids=["the unit's", "all"])
+def test_the_new_files_are_removed_and_a_job_appends(command, removed):
+    """Its rows are no reason to leave those of before in a backup of which nobody is told."""
+    desk, killed, coming = desk_in_gap(command)
+    rows = desk.world.rows_below(place(desk, killed, "retired/u00001"))
+    pass_time(desk)
+    desk.world.files.writer.delete(place(desk, killed, f"{coming}/{removed}".rstrip("/")))
+    append(desk)
+    assert_told_and_brought_back(desk, desk.recover(), rows)
+
+
+@BOTH
+def test_so_they_are_while_the_run_itself_waits_in_its_gap(command):
+    desk = desk_before(command)
+    live, files, coming = desk.live("dt=1"), desk.world.files, "ready" if command == "compact" else "restoring"
+    rows = desk.world.rows_below(live)
+
+    def remove(what):
+        if "rename_exact" in what and f"/{coming}/u00001 {live}" in what:
+            files.before_step = None
+            desk.world.fail_call("rename_exact", False)
+            pass_time(desk)
+            files.writer.delete(desk.control.run(desk.runs[-1]).unit(coming, 1))
+            append(desk)
+
+    files.before_step = remove
+    assert_told_and_brought_back(desk, getattr(desk, command)(), rows)
+
+
+@BOTH
+@pytest.mark.parametrize("is_managed", [False, True], ids=["external", "managed"])
+def test_they_are_removed_and_their_partition_is_dropped_as_its_directory_is_away(command, is_managed):
+    desk, killed, coming = desk_in_gap(command)
+    if is_managed:
+        manage(desk)
+    rows = desk.world.rows_below(place(desk, killed, "retired/u00001"))
+    pass_time(desk)
+    desk.world.files.writer.delete(place(desk, killed, f"{coming}/u00001"))
+    drop_partition(desk)
+    result = desk.recover()
+    assert (result.code, desk.log().runs[-1].units[0].reason_code) == (Exit.INVESTIGATE, "dropped")
+    assert "unpin" in result.tables[0].problem.next
+    desk.cleanup()
+    assert rows.keys() <= desk.world.rows_anywhere().keys()
+
+
+@BOTH
+@pytest.mark.parametrize("end", ["at once", "after a long gap", "once the next one waits"])
+def test_who_overwrites_it_in_an_outage_has_removed_nothing(command, end):
+    """The run had brought the new files in: within a moment, or it has noted that this took longer, or has gone on."""
+    desk = desk_by(["dt"], batch_units=1)
+    if command == "rollback":
+        desk.compact()
+    live, files, coming = desk.live("dt=1"), desk.world.files, "ready" if command == "compact" else "restoring"
+    waits = {"after a long gap": f"/{coming}/u00001 {live}", "once the next one waits": f"/{coming}/u00002"}.get(end)
+    dies = f"{desk.live('dt=2')} " if end == "once the next one waits" else "update_sizes"
+
+    def watch(what):
+        if waits and waits in what:
+            pass_time(desk)
+        if dies in what:
+            files.die_after(0)
+
+    files.before_step = watch
+    with suppress(Killed):
+        getattr(desk, command)()
+    survive(desk)
+    pass_time(desk)
+    desk.world.overwrite(live, "other.parquet", ["other"], whole=True)
+    desk.recover()
+    assert desk.log().runs[-1].units[0].outcome.code == "overwritten"
+    assert not desk.log().pinned
 
 
 @BOTH
