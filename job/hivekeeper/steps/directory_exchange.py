@@ -217,17 +217,21 @@ class DirectoryExchange:
         """The same if somebody has removed some of the old files since they left live. A writer may have done so just before, which is no
         reason: then what is to come in is given up.
 
-        Who removes a file changes the time of its directory; a rename of the directory changes only that of the one around it.
+        Who removes a file changes the time of its directory; a rename of the directory changes only that of the one around it. What came to
+        live's place is merged into it before it goes back, which changes also the time of what was set aside, and of the one around that.
         """
         wanted = manifests.without_ids(manifests.expect(self.unit.manifest))
         if manifests.holds(wanted, left.entries) or find_other_directory(self.unit, left.file_id):
             return
-        asides = [aside.path for aside in arrivals.find_asides(self.run, self.unit)]
-        around = names.parent(self.left)
-        seen = {**self.run.files.look([around], 0), **self.run.look([self.unit], asides)}
+        asides = arrivals.find_asides(self.run, self.unit)
+        around = self.run.files.look([names.parent(self.left), self.run.paths.state("recreated")], 0)
+        own_changes = [*(one.mtime_ms for one in around.values()), *(aside.mtime_ms for aside in asides)]
+        if left.mtime_ms <= max(own_changes):
+            return
+        seen = self.run.look([self.unit], [aside.path for aside in asides])
         # They may have been moved or copied back.
-        entries = [entry for one in (left, live, *(seen[aside] for aside in asides)) for entry in one.entries]
-        if left.mtime_ms > seen[around].mtime_ms and not manifests.holds(wanted, entries):
+        entries = [entry for one in (left, live, *seen.values()) for entry in one.entries]
+        if not manifests.holds(wanted, entries):
             raise self._removed(live, f"not all old files are in {self.left} any more")
 
     def _removed(self, live: Snapshot, gone: str) -> NeedsInvestigation:

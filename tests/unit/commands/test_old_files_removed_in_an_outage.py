@@ -135,6 +135,33 @@ def test_a_writer_has_removed_some_before_they_left(command):
 
 
 @BOTH
+@pytest.mark.parametrize("before", ["remove_empty", "rename_exact"])
+def test_what_an_overwriter_put_at_its_place_was_merged_into_them(command, before):
+    """It removed an old file just before they left, and made live again in the gap. The run is killed while it puts them back."""
+    desk = desk_before(command)
+    live, files, merged = desk.live("dt=1"), desk.world.files, []
+
+    def overwrite(what):
+        if f"{live} " in what and "/retired/u00001" in what:
+            files.writer.delete(min(path for path in files.contents(live) if path.rpartition("/")[0] == live))
+        elif "/retired/u00001 " in what and what.endswith(live) and not files.stat(live) and not merged:
+            files.writer.add(f"{live}/new.parquet", DataFile(("new",)), 77)
+        elif "/recreated/u00001.0/new.parquet " in what:
+            merged.append(what)
+        elif merged and what.startswith(before):
+            files.die_after(0)
+
+    files.before_step = overwrite
+    with suppress(Killed):
+        getattr(desk, command)()
+    assert merged
+    files.before_step = None
+    desk.world.revive()
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(live)["new"] == 1
+
+
+@BOTH
 @pytest.mark.parametrize("are_all", [True, False])
 def test_they_were_moved_back_and_dropped_with_their_partition(command, are_all):
     """No backup of the run has what the log would say that it has."""
