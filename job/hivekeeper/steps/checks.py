@@ -74,6 +74,8 @@ def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
         if end_ms is not None and clock.monotonic_ms() > end_ms:
             break
         checked = check(run, unit, incoming, recent_time)
+        # Else an exchange of this run may have changed what is around the unit since, and nobody else anything.
+        is_new_time = run.time.uses == 1
         # A large directory takes seconds to list, and is glanced at then.
         end_ms = end_ms or clock.monotonic_ms() + MOST_MS_OF_CHECKS
         # What a join took is known by its blocks afterwards, not by the time of its directory, which the one before has just changed.
@@ -95,7 +97,8 @@ def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
                 return checked
             if clock.monotonic_ms() > end_ms:
                 break
-        run.held_up.ms = held_up_ms + clock.monotonic_ms() - first_ms
+        if is_new_time:
+            run.held_up.ms = held_up_ms + clock.monotonic_ms() - first_ms
     what = f"it keeps changing, or the file system needs more than {MOST_MS_BETWEEN_CHECK_AND_RENAME} ms for one check"
     return replace(checked, why=Reason(Code.KEEPS_CHANGING, what))
 
