@@ -121,3 +121,15 @@ def test_units_of_which_every_other_one_is_slow_to_list_hold_up_nothing(monkeypa
 
     monkeypatch.setattr(files, "look", look_slowly)
     assert set(outcomes(desk.compact()).values()) == {"swapped"}
+
+
+def test_a_namenode_that_does_not_answer_for_a_while_ends_no_run(monkeypatch):
+    """Nor does a machine that was suspended."""
+    desk, waiting = a_desk(), [11 * MINUTE_MS]
+
+    def wait():
+        desk.world.clock.elapsed_ms += waiting.pop() if waiting else 0
+
+    slow_down(desk, monkeypatch, wait, ms=0)
+    assert set(outcomes(desk.compact()).values()) == {"swapped"}
+    assert not waiting
