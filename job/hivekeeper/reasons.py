@@ -411,7 +411,8 @@ class Code(Coded):
         None,
         "ten minutes of a run went into partitions that changed while they were checked, or into what is hidden above them, so it began "
         "no more",
-        "run again; remove what is hidden above the partitions, if nobody needs it",
+        "run again; if thousands of hidden files are above the partitions, find out who makes them, and remove them, but never "
+        "`.hivekeeper`, which has the backups",
     )
     REPLACED_AFTER = Topic.RUN, None, "done, and somebody replaced the files before the run ended: theirs are live", "nothing"
     REMOVED_AFTER = (

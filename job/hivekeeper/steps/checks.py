@@ -37,6 +37,8 @@ HELD_UP = Reason(
 MOST_MS_OF_CHECKS = 5000
 # Of all units of a run (run_directory.HeldUp): other tables wait.
 MOST_MS_HELD_UP = 600_000
+# Of one check. What takes longer is a NameNode that does not answer, or a machine that was suspended, and not what others do.
+MOST_MS_OF_ONE = 60_000
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
         if end_ms is not None and clock.monotonic_ms() > end_ms:
             break
         checked = check(run, unit, incoming, recent_time)
+        # Else an exchange of this run may have changed what is around the unit since, and nobody else anything.
+        is_new_time = run.time.uses == 1
         # A large directory takes seconds to list, and is glanced at then.
         end_ms = end_ms or clock.monotonic_ms() + MOST_MS_OF_CHECKS
         # What a join took is known by its blocks afterwards, not by the time of its directory, which the one before has just changed.
@@ -95,7 +99,8 @@ def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
                 return checked
             if clock.monotonic_ms() > end_ms:
                 break
-        run.held_up.ms = held_up_ms + clock.monotonic_ms() - first_ms
+        if is_new_time:
+            run.held_up.ms = held_up_ms + min(MOST_MS_OF_ONE, clock.monotonic_ms() - first_ms)
     what = f"it keeps changing, or the file system needs more than {MOST_MS_BETWEEN_CHECK_AND_RENAME} ms for one check"
     return replace(checked, why=Reason(Code.KEEPS_CHANGING, what))
 
@@ -133,7 +138,8 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     entries_above = [entry for directory in above for entry in seen_above[directory].entries]
     unsure = listings.find_unsure(entries_above, clock_ms, run.leftover_ms)
     inside = look_inside(run.files, [*unsure, *find_staging(seen[live].entries)])
-    run.held_up.ms += max(0.0, run.cluster.clock.monotonic_ms() - above_ms - MOST_MS_BETWEEN_CHECK_AND_RENAME)
+    took_ms = run.cluster.clock.monotonic_ms() - above_ms
+    run.held_up.ms += min(MOST_MS_OF_ONE, max(0.0, took_ms - MOST_MS_BETWEEN_CHECK_AND_RENAME))
     checked = Checked({live: seen[live], **seen_above, **inside}, clock_ms, began_ms, seen[incoming].entries, seen[incoming].file_id)
     writer = listings.find_writer(entries_above, inside, clock_ms, run.leftover_ms)
     gone = None if seen[live].exists else GONE

@@ -254,7 +254,8 @@ class DirectoryExchange:
     def _removed(self, live: Snapshot, copy: str, gone: str) -> NeedsInvestigation:
         where, way = "its directory is gone", f"rename {copy}, which has their rows, to {self.unit.live}"
         if live.exists:
-            where, way = "it has a new directory", f"move the files of {copy}, which have their rows, to {self.unit.live}"
+            where = "it has a new directory"
+            way = f"move the files of {copy}, which have their rows, to {self.unit.live}, and remove {copy}"
         what = f"{where}, and {gone}: were they removed there?"
         advice = (
             f"get them back (trash, snapshots), or {way}; if they were removed on purpose, remove {copy}, too; then run: "

@@ -42,7 +42,8 @@ def test_what_is_to_stay_away_is_given_up_once_that_is_removed_too(command):
 
 
 @BOTH
-def test_a_writer_has_made_live_again(command):
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_writer_has_made_live_again(command, is_removed):
     """Its rows are no reason to give up those of before."""
     desk, killed, coming = desk_in_gap(command)
     live, files = desk.live("dt=1"), desk.world.files
@@ -53,6 +54,8 @@ def test_a_writer_has_made_live_again(command):
     assert result.tables[0].problem.code is Code.OLD_FILES_REMOVED
     for path in list(files.contents(place(desk, killed, f"{coming}/u00001"))):
         files.writer.rename_into(path, f"{live}/{path.rpartition('/')[2]}")
+    if is_removed:
+        files.writer.delete(place(desk, killed, f"{coming}/u00001"))
     assert desk.recover().code is Exit.DONE
     assert desk.world.rows_below(live) == {**rows, "new": 1}
 
@@ -232,6 +235,51 @@ def test_a_writer_has_removed_some_before_they_left(command):
     desk.world.files.writer.delete(place(desk, killed, "retired/u00001.0"))
     assert desk.recover().code is Exit.DONE
     assert desk.world.rows_below(desk.live("dt=1")) == rows
+
+
+@BOTH
+def test_their_directory_stays_and_a_writer_has_made_live_again(command):
+    """What is advised brings all rows back."""
+    desk, killed, coming = desk_in_gap(command)
+    live, files = desk.live("dt=1"), desk.world.files
+    rows = desk.world.rows_below(place(desk, killed, f"{coming}/u00001"))
+    remove_inside(desk, killed, are_all=False)
+    files.writer.add(f"{live}/new.parquet", DataFile(("new",)), 77)
+    problem = desk.recover().tables[0].problem
+    waiting = place(desk, killed, f"{coming}/u00001")
+    assert f"move the files of {waiting}, which have their rows, to {live}, and remove {waiting}" in problem.next
+    for path in list(files.contents(waiting)):
+        files.writer.rename_into(path, f"{live}/{path.rpartition('/')[2]}")
+    files.writer.delete(waiting)
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(live) == {**rows, "new": 1}
+
+
+@BOTH
+@pytest.mark.parametrize("before", ["remove_empty", "rename_exact"])
+def test_what_an_overwriter_put_at_its_place_was_merged_into_them(command, before):
+    """It removed an old file just before they left, and made live again in the gap. The run is killed while it puts them back."""
+    desk = desk_before(command)
+    live, files, merged = desk.live("dt=1"), desk.world.files, []
+
+    def overwrite(what):
+        if f"{live} " in what and "/retired/u00001" in what:
+            files.writer.delete(min(path for path in files.contents(live) if path.rpartition("/")[0] == live))
+        elif "/retired/u00001 " in what and what.endswith(live) and not files.stat(live) and not merged:
+            files.writer.add(f"{live}/new.parquet", DataFile(("new",)), 77)
+        elif "/recreated/u00001.0/new.parquet " in what:
+            merged.append(what)
+        elif merged and what.startswith(before):
+            files.die_after(0)
+
+    files.before_step = overwrite
+    with suppress(Killed):
+        getattr(desk, command)()
+    assert merged
+    files.before_step = None
+    desk.world.revive()
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_below(live)["new"] == 1
 
 
 @BOTH

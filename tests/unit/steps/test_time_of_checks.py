@@ -106,3 +106,30 @@ def test_units_whose_checks_are_slow_are_each_checked_once(monkeypatch):
     slow_down(desk, monkeypatch, lambda: checks.append(1), ms=200)
     assert outcomes(desk.compact()) == dict.fromkeys((f"dt={nth:02d}" for nth in range(UNITS)), "swapped")
     assert len(checks) == UNITS
+
+
+def test_units_of_which_every_other_one_is_slow_to_list_hold_up_nothing(monkeypatch):
+    """No attacker needed: the time that serves for small ones is from before their swaps, so a large one after them is checked twice."""
+    desk = a_desk()
+    files, look = desk.world.files, desk.world.files.look
+
+    def look_slowly(places, *most):
+        if len(places) == 2 and "/ready/" in places[1] and places[0].endswith(tuple("02468")):
+            desk.world.clock.elapsed_ms += MINUTE_MS
+            files.namespace.advance(MINUTE_MS)
+        return look(places, *most)
+
+    monkeypatch.setattr(files, "look", look_slowly)
+    assert set(outcomes(desk.compact()).values()) == {"swapped"}
+
+
+def test_a_namenode_that_does_not_answer_for_a_while_ends_no_run(monkeypatch):
+    """Nor does a machine that was suspended."""
+    desk, waiting = a_desk(), [11 * MINUTE_MS]
+
+    def wait():
+        desk.world.clock.elapsed_ms += waiting.pop() if waiting else 0
+
+    slow_down(desk, monkeypatch, wait, ms=0)
+    assert set(outcomes(desk.compact()).values()) == {"swapped"}
+    assert not waiting
