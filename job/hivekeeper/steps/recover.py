@@ -326,12 +326,13 @@ def _states(run: Run, plan: RunPlan) -> Sequence[str]:
 
 def _find_taken_out(run: Run, plan: RunPlan, left: Collection[UnitNumber]) -> Sequence[UnitNumber]:
     """The unit that left last, if its new files were taken out of where they waited by somebody else (`removed.is_taken_out`). Not if the
-    run went on after it: then they were live. Of what an earlier recovery has changed there, nobody can tell.
+    run went on after it: then they were live. Of what an earlier recovery has changed there, or the run itself as it gave up the copies of
+    later units, nobody can tell.
 
     Asked before anything is settled, which changes these times. The run had certified the copies of a batch before any of that left, and
     had claimed one backup after the other.
     """
-    if not left:
+    if not left or run.was_recovered_before:
         return ()
     last, states = max(left), _states(run, plan)
     seen = run.files.look([*states, run.paths.top])
@@ -344,7 +345,10 @@ def _find_taken_out(run: Run, plan: RunPlan, left: Collection[UnitNumber]) -> Se
     if went_on or names.unit_directory(last) in waits:
         return ()
     noted_ms = max((entry.mtime_ms for entry in entries if entry.path == run.paths.away(last)), default=0)
-    return [last] if removed.is_taken_out(retired, coming, noted_ms) else ()
+    if not removed.is_taken_out(retired, coming, noted_ms):
+        return ()
+    proved = store.read_certificates(run.cluster, run.paths, plan) if plan.operation == COMPACT_SWAP else {}
+    return [last] if all(names.unit_directory(number) in waits for number in proved if number > last) else ()
 
 
 def _find_away(run: Run, plan: RunPlan, in_gap: Container[UnitNumber]) -> Iterable[UnitNumber]:

@@ -458,6 +458,37 @@ def test_who_overwrites_it_in_an_outage_has_removed_nothing(command, end):
     assert not desk.log().pinned
 
 
+@pytest.mark.parametrize("by_recovery", [False, True])
+def test_nor_if_the_copy_of_the_next_one_was_given_up_since(by_recovery):
+    """By the run itself, as a writer has changed that one, or by a recovery that was killed."""
+    desk = desk_by(["dt"])
+    live, files = desk.live("dt=1"), desk.world.files
+    dies = "rename_exact " + desk.live("dt=2") if by_recovery else "update_sizes"
+
+    def watch(what):
+        if f"/ready/u00001 {live}" in what and not by_recovery:
+            files.writer.delete(min(files.contents(desk.live("dt=2"))))
+        if "delete_tree" in what and "/ready/u00002" in what:
+            pass_time(desk)
+            if by_recovery:
+                files.die_after(1)
+        elif dies in what:
+            files.die_after(0)
+
+    files.before_step = watch
+    for end in (desk.compact, desk.recover)[: 1 + by_recovery]:
+        with pytest.raises(Killed):
+            end()
+        survive(desk)
+        files.before_step = watch
+    files.before_step = None
+    pass_time(desk)
+    desk.world.overwrite(live, "other.parquet", ["other"], whole=True)
+    desk.recover()
+    assert desk.log().runs[-1].units[0].outcome.code == "overwritten"
+    assert not desk.log().pinned
+
+
 @BOTH
 @pytest.mark.parametrize("is_replaced", [False, True], ids=["removes", "replaces"])
 def test_a_loader_that_removes_or_replaces_live_before_it_was_away_keeps_no_command(command, is_replaced):
