@@ -347,7 +347,9 @@ def _find_taken_out(run: Run, plan: RunPlan, left: Collection[UnitNumber]) -> Se
     noted_ms = max((entry.mtime_ms for entry in entries if entry.path == run.paths.away(last)), default=0)
     if not removed.is_taken_out(retired, coming, noted_ms):
         return ()
-    proved = store.read_certificates(run.cluster, run.paths, plan) if plan.operation == COMPACT_SWAP else {}
+    # No run removes where they wait as a whole.
+    is_told = plan.operation == COMPACT_SWAP and coming.exists
+    proved = store.read_certificates(run.cluster, run.paths, plan) if is_told else {}
     return [last] if all(names.unit_directory(number) in waits for number in proved if number > last) else ()
 
 
