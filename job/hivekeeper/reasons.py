@@ -520,8 +520,8 @@ class Code(Coded):
         Exit.USAGE,
         "`fs.hdfs.impl` of the Hadoop configuration is not Hadoop's own client of HDFS, as with `ViewDistributedFileSystem`: a path at "
         "`hdfs://` may be on another NameNode than it names",
-        "give tables behind mounts locations at `viewfs://`; or set `spark.hadoop.fs.hdfs.impl` to "
-        "`org.apache.hadoop.hdfs.DistributedFileSystem` under `spark.extra_conf`, if every location is on the NameNode that it names",
+        "give tables behind mounts locations at `viewfs://`; once every location at `hdfs://` is on the NameNode that it names, set "
+        "`spark.hadoop.fs.hdfs.impl` to `org.apache.hadoop.hdfs.DistributedFileSystem` under `spark.extra_conf`",
     )
     UNTRUSTED_FILE = (
         Topic.COMMAND,

@@ -156,7 +156,7 @@ def require_own_client(hadoop_conf: Any) -> None:
         raise UsageError(
             f"{HDFS_CLIENT} of the Hadoop configuration is {client}: a path at hdfs:// may then be on another NameNode than it names",
             code=Code.OTHER_HDFS_CLIENT,
-            next="give tables behind mounts locations at viewfs://; or, if every location at hdfs:// is on the NameNode that it names, set "
+            next="give tables behind mounts locations at viewfs://; once every location at hdfs:// is on the NameNode that it names, set "
             f"spark.hadoop.{HDFS_CLIENT} to {OWN_HDFS_CLIENT} under spark.extra_conf",
         )
 

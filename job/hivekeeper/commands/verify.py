@@ -18,12 +18,12 @@ from hivekeeper.commands.open_table import find_records, read_again, refuse_left
 from hivekeeper.config.settings import VERIFIED
 from hivekeeper.errors import Locked, Refused
 from hivekeeper.model import Table, Unit
-from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
+from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import eligibility, rollback
 from hivekeeper.plan.chain import Link
 from hivekeeper.plan.rollback import Stack
 from hivekeeper.plan.verify import How, Proof, plan_proof
-from hivekeeper.ports import Cluster, Files, FilesError, MetastoreUnavailable, NoPermission, most_files
+from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, most_files
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
@@ -133,20 +133,13 @@ def refuse_unfinished(cluster: Cluster, table: Table, control: ControlPaths, his
     stay for long where this user may not remove it, has changed nothing.
     """
     found = (name for name in store.find_runs(cluster.files, control) if store.run_of(name) not in history.finished)
-    unfinished = [name for name in found if _may_have_begun(cluster.files, control.run(name))]
+    unfinished = [name for name in found if finish.may_have_begun(cluster.files, control.run(name))]
     if unfinished:
         raise Locked(
             f"{table.full_name}: run {store.run_of(unfinished[0])} is at work, or was interrupted",
             code=Code.RUN_UNFINISHED,
             next=f"wait for it, or: hivekeeper recover --table {quoting.shell(table.full_name)}",
         )
-
-
-def _may_have_begun(files: Files, paths: RunPaths) -> bool:
-    try:
-        return finish.holds_more(files, paths)
-    except NoPermission:
-        return True
 
 
 def compare(

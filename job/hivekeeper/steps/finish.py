@@ -144,14 +144,16 @@ def tidy_up(cluster: Cluster, table: Table, control: ControlPaths, is_gone: bool
 def sweep_finished(files: Files, control: ControlPaths, history: History, every: bool) -> None:
     """Tidy the directories of runs in the log: remove those that hold neither a backup nor a record, and empty directories.
 
-    No run directory is removed while a run is unfinished: its files may have to go back into a directory that is empty for now.
+    No run directory is removed while a run is unfinished: its files may have to go back into a directory that is empty for now. None of one
+    without a plan, which may stay for long.
     """
     listed = store.list_runs(files, control)
     directories = {name: store.run_of(name) for name in listed}
     chosen = frozenset(listed) if every else choose_untidy(history, {name: entry.mtime_ms for name, entry in listed.items()})
     records = {run.run for run in history.records}
     runs = [control.run(name) for name, run in directories.items() if name in chosen and run in history.finished and run not in records]
-    all_finished = history.finished.issuperset(directories.values())
+    unfinished = (name for name, run in directories.items() if run not in history.finished)
+    all_finished = not any(may_have_begun(files, control.run(name)) for name in unfinished)
     seen = look_at(files.look, [place for paths in runs for place in (paths.top, *map(paths.state, KEPT_STATES))])
     for paths in runs:
         entries = seen[paths.top].entries
@@ -194,6 +196,14 @@ def holds_more(files: Files, paths: RunPaths) -> bool:
     _, others = _look_unplanned(files, paths)
     inside = files.look([entry.path for entry in others if entry.is_dir], 1)
     return any(not entry.is_dir or inside[entry.path].entries for entry in others)
+
+
+def may_have_begun(files: Files, paths: RunPaths) -> bool:
+    """Whether an unfinished run may have changed anything: one without a plan has not, and may stay where this user may not remove it."""
+    try:
+        return holds_more(files, paths)
+    except NoPermission:
+        return True
 
 
 def _look_unplanned(files: Files, paths: RunPaths) -> Tuple[Set[str], List[FileInfo]]:

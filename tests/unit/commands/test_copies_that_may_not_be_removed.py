@@ -11,7 +11,8 @@ import pytest
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.ports import NoPermission
-from support.desk import desk_by, outcomes
+from hivekeeper.runlog import store
+from support.desk import EVERYTHING, desk_by, outcomes
 
 STEPS = {
     "before its certificates": ["/certificates-1.jsonl.part "],
@@ -92,6 +93,20 @@ def test_nor_does_a_run_without_a_plan_keep_the_table_from_being_worked_on(caplo
     result = desk.compact()
     assert (result.code, outcomes(result)["dt=1"]) == (Exit.DONE, "swapped")
     assert desk.verify().code is Exit.DONE
+
+
+def test_nor_do_directories_of_finished_runs_stay_beside_it():
+    """Each run and each cleanup left one for ever, with its plan, and every command looked at all of them."""
+    desk = desk_by(("dt",), backup_table=False, trusted_owners=("hdfs",))
+    desk.kill_before(["/plan.json.part "], desk.compact)
+    give_to_superuser(desk)
+    runs = desk.world.files.namespace.find(desk.control.runs)
+    runs.attributes = replace(runs.attributes, owner="hive")
+    for _ in range(3):
+        desk.append("dt=1", "x", "y")
+        assert outcomes(desk.compact())["dt=1"] == "swapped"
+        assert desk.cleanup(replace(EVERYTHING, trusted_owners=("hdfs",))).code is Exit.DONE
+    assert [store.run_of(name) for name in desk.run_directories()] == desk.runs[:1]
 
 
 def test_but_it_does_if_its_plan_may_only_be_hidden():
