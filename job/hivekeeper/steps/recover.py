@@ -350,7 +350,8 @@ def _find_taken_out(run: Run, plan: RunPlan, left: Collection[UnitNumber]) -> Se
     # No run removes where they wait as a whole.
     is_told = plan.operation == COMPACT_SWAP and coming.exists
     proved = store.read_certificates(run.cluster, run.paths, plan) if is_told else {}
-    return [last] if all(names.unit_directory(number) in waits for number in proved if number > last) else ()
+    went_on = any(unit.number in proved and names.unit_directory(unit.number) not in waits for unit in plan.units if unit.number > last)
+    return () if went_on else [last]
 
 
 def _find_away(run: Run, plan: RunPlan, in_gap: Container[UnitNumber]) -> Iterable[UnitNumber]:
