@@ -47,7 +47,7 @@ class _Known:
 def has_taken_away(cluster: Cluster, control: ControlPaths, directories: Sequence[str]) -> bool:
     """Whether these runs, which are unfinished, have rows out of live that readers may miss: of units, or of what came to their places."""
     runs = [control.run(directory) for directory in directories]
-    if rows_away.may_miss_rows(cluster.files, runs, ()):
+    if rows_away.may_miss_rows(cluster.files, [(paths, None) for paths in runs]):
         return True
     return any(find_existing(cluster.files, _find_returning(cluster, paths)) for paths in runs)
 

@@ -369,8 +369,7 @@ def _may_hide_rows(cluster: Cluster, table: Table, control: ControlPaths) -> boo
     try:
         history = store.read_history(cluster, control)
         unfinished = [control.run(directory) for directory in orphans.find_unfinished(cluster, control, history)]
-        plans = [store.read_plan(cluster, table, paths) for paths in unfinished]
-        may_miss = rows_away.may_miss_rows(cluster.files, unfinished, [plan for plan in plans if plan])
+        may_miss = rows_away.may_miss_rows(cluster.files, [(paths, store.read_plan(cluster, table, paths)) for paths in unfinished])
     except (HivekeeperError, NoPermission):
         return True
     return may_miss or any(unit.outcome is Outcome.MISPLACED for run in history.runs for unit in run.units)

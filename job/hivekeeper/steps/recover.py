@@ -154,7 +154,7 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
             run.files.delete_tree(run.paths.top)
         return None, ()
     is_own = may_be_own and (is_owned_alike or plan.table.full_name == run.table.full_name)
-    if not (may_be_own and is_owned_alike) and plan.operation in EXCHANGES and rows_away.may_miss_rows(run.files, [run.paths], [plan]):
+    if not (may_be_own and is_owned_alike) and plan.operation in EXCHANGES and rows_away.may_miss_rows(run.files, [(run.paths, plan)]):
         identity.refuse_renamed(run.cluster, run.table, run.control, plan)
         if may_be_own:
             raise _of_other_owner(run, plan)
