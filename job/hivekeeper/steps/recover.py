@@ -330,19 +330,19 @@ def _find_taken_out(run: Run, plan: RunPlan, left: Collection[UnitNumber]) -> Se
     later units, nobody can tell.
 
     Asked before anything is settled, which changes these times. The run had certified the copies of a batch before any of that left, and
-    had claimed one backup after the other.
+    had claimed one backup after the other, which changes the directory around it, as its return does.
     """
     if not left or run.was_recovered_before:
         return ()
     last, states = max(left), _states(run, plan)
+    later = [unit for unit in plan.units if unit.join is None and unit.number > last]
+    around = {names.parent(run.backup_path(unit)) for unit in later} if plan.operation == ROLLBACK else set()
     seen = run.files.look([*states, run.paths.top])
     retired, coming, entries = seen[states[0]], seen[states[1]], seen[run.paths.top].entries
     waits = {entry.name for entry in coming.entries if entry.is_dir}
-    later = {names.unit_directory(unit.number) for unit in plan.units if unit.join is None and unit.number > last}
-    went_on = (plan.operation == ROLLBACK and not later.isdisjoint(waits)) or any(
-        names.CERTIFICATES.fullmatch(entry.name) and entry.mtime_ms > retired.mtime_ms for entry in entries
-    )
-    if went_on or names.unit_directory(last) in waits:
+    times = [one.mtime_ms for one in run.files.look(list(around), 0).values()]
+    times += [entry.mtime_ms for entry in entries if names.CERTIFICATES.fullmatch(entry.name)]
+    if max(times, default=0) > retired.mtime_ms or names.unit_directory(last) in waits:
         return ()
     noted_ms = max((entry.mtime_ms for entry in entries if entry.path == run.paths.away(last)), default=0)
     if not removed.is_taken_out(retired, coming, noted_ms):

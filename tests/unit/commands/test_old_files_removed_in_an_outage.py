@@ -458,17 +458,19 @@ def test_who_overwrites_it_in_an_outage_has_removed_nothing(command, end):
     assert not desk.log().pinned
 
 
-@pytest.mark.parametrize("by_recovery", [False, True])
-def test_nor_if_the_copy_of_the_next_one_was_given_up_since(by_recovery):
+@pytest.mark.parametrize("command, by_recovery", [("compact", False), ("compact", True), ("rollback", False)])
+def test_nor_if_the_copy_of_the_next_one_was_given_up_since(command, by_recovery):
     """By the run itself, as a writer has changed that one, or by a recovery that was killed."""
-    desk = desk_by(["dt"])
+    desk = desk_before(command)
     live, files = desk.live("dt=1"), desk.world.files
+    comes = f"/{'ready' if command == 'compact' else 'restoring'}/u00001 {live}"
+    gives_up = ["delete_tree", "/ready/u00002"] if command == "compact" else ["rename_exact", "/restoring/u00002 ", "/retired/"]
     dies = "rename_exact " + desk.live("dt=2") if by_recovery else "update_sizes"
 
     def watch(what):
-        if f"/ready/u00001 {live}" in what and not by_recovery:
+        if comes in what and not by_recovery:
             files.writer.delete(min(files.contents(desk.live("dt=2"))))
-        if "delete_tree" in what and "/ready/u00002" in what:
+        if all(word in what for word in gives_up):
             pass_time(desk)
             if by_recovery:
                 files.die_after(1)
@@ -476,7 +478,7 @@ def test_nor_if_the_copy_of_the_next_one_was_given_up_since(by_recovery):
             files.die_after(0)
 
     files.before_step = watch
-    for end in (desk.compact, desk.recover)[: 1 + by_recovery]:
+    for end in (getattr(desk, command), desk.recover)[: 1 + by_recovery]:
         with pytest.raises(Killed):
             end()
         survive(desk)
@@ -486,6 +488,29 @@ def test_nor_if_the_copy_of_the_next_one_was_given_up_since(by_recovery):
     desk.world.overwrite(live, "other.parquet", ["other"], whole=True)
     desk.recover()
     assert desk.log().runs[-1].units[0].outcome.code == "overwritten"
+    assert not desk.log().pinned
+
+
+@BOTH
+def test_nor_if_they_came_late_and_the_answer_was_lost(command):
+    """Then what stays aside is told, and the backup is the only copy of nothing."""
+    desk = desk_before(command)
+    live, files, coming = desk.live("dt=1"), desk.world.files, "ready" if command == "compact" else "restoring"
+    path, content = min(files.contents(live).items())
+    length, tries = files.stat(path).length, []
+
+    def watch(what):
+        if f"/{coming}/u00001 {live}" in what:
+            tries.append(what)
+            if len(tries) == 1:
+                pass_time(desk)
+                files.writer.add(path, content, length)
+            else:
+                desk.world.fail_call("rename_exact", True)
+
+    files.before_step = watch
+    assert getattr(desk, command)().code is Exit.INVESTIGATE
+    assert desk.log().runs[-1].units[0].reason_code == "late-in-backup"
     assert not desk.log().pinned
 
 
