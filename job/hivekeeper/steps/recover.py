@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Callable, Collection, Container, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -18,7 +19,7 @@ from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
 from hivekeeper.plan import listings, recover, renamed
 from hivekeeper.plan.ownership import OWNER_AND_GROUP
-from hivekeeper.ports import Cluster, Lock
+from hivekeeper.ports import Cluster, FilesError, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult
@@ -161,6 +162,7 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
     if not is_own:
         return replace(run, table=plan.table), _settle_of_former(run, plan)
     refuse_foreign_places(run, plan)
+    _look_for_taken_out(run, plan)
     settle = _find_settler(run, plan)
     if plan.operation not in EXCHANGES:
         return run, tuple(_settle_units(run, plan, settle))
@@ -254,6 +256,7 @@ def _settle_of_former(run: Run, plan: RunPlan) -> Tuple[UnitResult, ...]:
     """
     why = Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again while the run was interrupted")
     if plan.operation in EXCHANGES:
+        _look_for_taken_out(run, plan)
         describe = _find_describer(run, plan)
         return tuple(_settle_units(run, plan, lambda unit: exchange.leave_aside(describe(unit), why)))
     return tuple(_settle_units(run, plan, _find_settler(run, plan, is_former=True)))
@@ -288,7 +291,6 @@ def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
     if plan.operation in EXCHANGES:
         left, in_gap = _find_left(run, plan)
         urgent = in_gap | _find_missing(run, [unit for unit in plan.units if unit.number in left])
-        run.taken_out.update(_find_taken_out(run, plan, left))
         run.were_away.update(run.taken_out, _find_away(run, plan, in_gap))
     done: Dict[int, UnitResult] = {}
     for unit in sorted(plan.units, key=lambda unit: unit.number not in urgent):
@@ -324,15 +326,31 @@ def _states(run: Run, plan: RunPlan) -> Sequence[str]:
     return [run.paths.state(state) for state in ("retired", "restoring" if plan.operation == ROLLBACK else "ready")]
 
 
+def _look_for_taken_out(run: Run, plan: RunPlan) -> None:
+    """Find the unit whose new files were taken out, and note it: what this recovery changes hides it from the next one, if this one cannot
+    end. Before the metastore is asked, which may not answer.
+    """
+    if plan.operation not in EXCHANGES:
+        return
+    if run.was_recovered_before:
+        noted = {entry.path for entry in run.files.look([run.paths.top])[run.paths.top].entries}
+        run.taken_out.update(unit.number for unit in plan.units if run.paths.taken_out(unit.number) in noted)
+        return
+    left, _ = _find_left(run, plan)
+    for number in _find_taken_out(run, plan, left):
+        run.taken_out.add(number)
+        with suppress(FilesError):
+            run.files.write_new(run.paths.taken_out(number), "")
+
+
 def _find_taken_out(run: Run, plan: RunPlan, left: Collection[UnitNumber]) -> Sequence[UnitNumber]:
     """The unit that left last, if its new files were taken out of where they waited by somebody else (`removed.is_taken_out`). Not if the
-    run went on after it: then they were live. Of what an earlier recovery has changed there, or the run itself as it gave up the copies of
-    later units, nobody can tell.
+    run went on after it: then they were live. Where it gave up the copies of later units, nobody can tell.
 
     Asked before anything is settled, which changes these times. The run had certified the copies of a batch before any of that left, and
     had claimed one backup after the other, which changes the directory around it, as its return does.
     """
-    if not left or run.was_recovered_before:
+    if not left:
         return ()
     last, states = max(left), _states(run, plan)
     later = [unit for unit in plan.units if unit.join is None and unit.number > last]
@@ -350,7 +368,7 @@ def _find_taken_out(run: Run, plan: RunPlan, left: Collection[UnitNumber]) -> Se
     # No run removes where they wait as a whole.
     is_told = plan.operation == COMPACT_SWAP and coming.exists
     proved = store.read_certificates(run.cluster, run.paths, plan) if is_told else {}
-    return [last] if all(names.unit_directory(number) in waits for number in proved if number > last) else ()
+    return [last] if all(names.unit_directory(UnitNumber(number)) in waits for number in proved if number > last) else ()
 
 
 def _find_away(run: Run, plan: RunPlan, in_gap: Container[UnitNumber]) -> Iterable[UnitNumber]:

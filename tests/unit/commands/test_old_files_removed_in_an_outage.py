@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 
 from hivekeeper.codes import Exit
+from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.reasons import Code
 from support.desk import desk_by
 from support.fakes.files import Killed
@@ -392,6 +393,22 @@ def test_the_new_files_are_removed_and_a_job_appends(command, removed):
     pass_time(desk)
     desk.world.files.writer.delete(place(desk, killed, f"{coming}/{removed}".rstrip("/")))
     append(desk)
+    assert_told_and_brought_back(desk, desk.recover(), rows)
+
+
+@BOTH
+@pytest.mark.parametrize("is_killed", [False, True], ids=["without the metastore", "killed"])
+def test_a_recovery_that_could_not_end_leaves_it_to_be_told(command, is_killed):
+    desk, killed, coming = desk_in_gap(command)
+    files, rows = desk.world.files, desk.world.rows_below(place(desk, killed, "retired/u00001"))
+    pass_time(desk)
+    files.writer.delete(place(desk, killed, f"{coming}/u00001"))
+    append(desk)
+    if is_killed:
+        desk.kill_before(["entry.json"], desk.recover)
+    else:
+        desk.world.metastore.fail_next("partitions_named", MetastoreUnavailable("timeout"), False)
+        desk.recover()
     assert_told_and_brought_back(desk, desk.recover(), rows)
 
 
