@@ -556,7 +556,7 @@ class RunPaths:
         return join(self.top, f"away-{unit_directory(number)}")
 
     def taken_out(self, number: UnitNumber) -> str:
-        """An empty file: a recovery has found that new files were taken out before live had them (AWAY)."""
+        """An empty file: somebody took the unit's new files out before live had them (AWAY)."""
         return join(self.top, f"taken-out-{unit_directory(number)}")
 
     def recreated(self, number: UnitNumber, nth: int) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Callable, Collection, Container, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -19,7 +18,7 @@ from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
 from hivekeeper.plan import listings, recover, renamed
 from hivekeeper.plan.ownership import OWNER_AND_GROUP
-from hivekeeper.ports import Cluster, FilesError, Lock
+from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult
@@ -327,20 +326,16 @@ def _states(run: Run, plan: RunPlan) -> Sequence[str]:
 
 
 def _look_for_taken_out(run: Run, plan: RunPlan) -> None:
-    """Find the unit whose new files were taken out, and note it: what this recovery changes hides it from the next one, if this one cannot
+    """Find the units whose new files were taken out, and note it: what this recovery changes hides it from the next one, if this one cannot
     end. Before the metastore is asked, which may not answer.
     """
     if plan.operation not in EXCHANGES:
         return
-    if run.was_recovered_before:
-        noted = {entry.path for entry in run.files.look([run.paths.top])[run.paths.top].entries}
-        run.taken_out.update(unit.number for unit in plan.units if run.paths.taken_out(unit.number) in noted)
-        return
-    left, _ = _find_left(run, plan)
-    for number in _find_taken_out(run, plan, left):
-        run.taken_out.add(number)
-        with suppress(FilesError):
-            run.files.write_new(run.paths.taken_out(number), "")
+    noted = {entry.path for entry in run.files.look([run.paths.top])[run.paths.top].entries}
+    run.taken_out.update(unit.number for unit in plan.units if run.paths.taken_out(unit.number) in noted)
+    if not run.was_recovered_before:
+        for number in _find_taken_out(run, plan, _find_left(run, plan)[0]):
+            run_directory.note_taken_out(run, number)
 
 
 def _find_taken_out(run: Run, plan: RunPlan, left: Collection[UnitNumber]) -> Sequence[UnitNumber]:

@@ -413,21 +413,31 @@ def test_a_recovery_that_could_not_end_leaves_it_to_be_told(command, is_killed):
 
 
 @BOTH
-def test_so_they_are_while_the_run_itself_waits_in_its_gap(command):
+@pytest.mark.parametrize("is_killed", [False, True], ids=["", "killed later"])
+def test_so_they_are_while_the_run_itself_waits_in_its_gap(command, is_killed):
     desk = desk_before(command)
     live, files, coming = desk.live("dt=1"), desk.world.files, "ready" if command == "compact" else "restoring"
     rows = desk.world.rows_below(live)
 
     def remove(what):
         if "rename_exact" in what and f"/{coming}/u00001 {live}" in what:
-            files.before_step = None
+            files.before_step = die if is_killed else None
             desk.world.fail_call("rename_exact", False)
             pass_time(desk)
             files.writer.delete(desk.control.run(desk.runs[-1]).unit(coming, 1))
             append(desk)
 
+    def die(what):
+        if "entry.json" in what:
+            files.die_after(0)
+
     files.before_step = remove
-    assert_told_and_brought_back(desk, getattr(desk, command)(), rows)
+    with suppress(Killed):
+        result = getattr(desk, command)()
+    if is_killed:
+        survive(desk)
+        result = desk.recover()
+    assert_told_and_brought_back(desk, result, rows)
 
 
 @BOTH
