@@ -18,8 +18,8 @@ RUN_DIRECTORY = re.compile(rf"(?P<run>{RUN.pattern})(?:\.t(?P<taken>[1-9][0-9]*)
 RUN_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=/%#-]{0,199}")
 UNIT = re.compile(r"u(?P<number>[0-9]{5,})")
 RECREATED = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<nth>[0-9]+)")
-# Beside them: that a unit was away for longer than a moment.
-AWAY = re.compile(r"away-u(?P<number>[0-9]{5,})")
+# Beside them: that a unit was away for longer than a moment, or that somebody took its new files out then.
+AWAY = re.compile(r"(?:away|taken-out)-u(?P<number>[0-9]{5,})")
 # What an exchange by concat took out of live again.
 TAKEN = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<part>tail|file|beside)")
 # A file that a joined file took, while it waits in `ready` to have its place again.
@@ -554,6 +554,10 @@ class RunPaths:
     def away(self, number: UnitNumber) -> str:
         """An empty file: the unit was away for longer than a moment (AWAY)."""
         return join(self.top, f"away-{unit_directory(number)}")
+
+    def taken_out(self, number: UnitNumber) -> str:
+        """An empty file: somebody took the unit's new files out before live had them (AWAY)."""
+        return join(self.top, f"taken-out-{unit_directory(number)}")
 
     def recreated(self, number: UnitNumber, nth: int) -> str:
         return join(self.top, "recreated", f"{unit_directory(number)}.{nth}")

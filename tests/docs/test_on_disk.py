@@ -178,7 +178,7 @@ def test_each_place_below_the_control_directory_is_drawn_and_no_other(written):
     places = re.findall(r"^runs/RUN/([\w.-]+)", drawn(), re.MULTILINE)
     states = {state for of_operation in STATES.values() for state in of_operation}
     files = {name for name in KNOWN_FILES if not name.endswith(".part")}
-    assert set(places) == states | files | {"certificates-N.jsonl", "away-u0000U"}
+    assert set(places) == states | files | {"certificates-N.jsonl", "away-u0000U", "taken-out-u0000U"}
     unfinished = {name for name in KNOWN_FILES if name.endswith(".part")}
     assert names_of(written) <= set(places) | unfinished
     assert unfinished <= set(re.findall(r"`([\w.]+)`", TEXT))

@@ -35,7 +35,7 @@ from hivekeeper.steps.lost_blocks import find_unreadable
 from hivekeeper.steps.places import is_alone
 from hivekeeper.steps.removed import is_taken_out
 from hivekeeper.steps.rows_away import has_left_last
-from hivekeeper.steps.run_directory import Run, fenced, is_gone, was_away
+from hivekeeper.steps.run_directory import Run, fenced, is_gone, note_taken_out, was_away
 from hivekeeper.steps.unfinished import needs_investigation, too_many
 
 log = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ class DirectoryExchange:
             self._require_not_removed(live, copy)
         if copy and may_be_away and left.exists and not self._are_all_in(left.entries):
             self._require_none_removed(left, copy)
-        if left.exists and not (waiting.exists or self.run.is_recovered):
+        if left.exists and not (waiting.exists or self.run.is_recovered or manifests.holds(self.coming, live.entries)):
             self._note_if_taken_out()
         departed = without_empty_staging(self.run.files, left.entries)
         lost = self._find_worse(waiting.entries, departed) if left.exists else ""
@@ -142,7 +142,7 @@ class DirectoryExchange:
         left, coming = names.parent(self.left), names.parent(self.incoming)
         seen = self.run.files.look([left, coming], 0)
         if is_taken_out(seen[left], seen[coming]):
-            self.run.taken_out.add(self.unit.number)
+            note_taken_out(self.run, self.unit.number)
 
     def _find_worse(self, incoming: Sequence[FileInfo], departed: Sequence[FileInfo]) -> str:
         """One of the new files that cannot be read although all old ones can, "" for none."""

@@ -388,6 +388,8 @@ def _finish(exchange: Exchange, since_ms: Optional[float], gap_ms: Optional[floa
     carried = NOTHING_LATE if nothing_late else exchange.means.carry_over(exchange.expected)
     entries = exchange.means.settle_live(since_ms, exchange.expected)
     if exchange.means.holds(exchange.expected, entries):
+        # They may have been brought back since.
+        exchange.run.taken_out.discard(exchange.unit.number)
         nested = late_directories.find_nested(entries, [exchange.unit.directory_id])
         done = UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, carried.moved, nested=nested)
         unmerged = "" if carried.is_merged else exchange.means.find_unmerged()

@@ -161,6 +161,7 @@ def settle_run(run: Run, plan: RunPlan) -> Found:
     if not is_own:
         return replace(run, table=plan.table), _settle_of_former(run, plan)
     refuse_foreign_places(run, plan)
+    _look_for_taken_out(run, plan)
     settle = _find_settler(run, plan)
     if plan.operation not in EXCHANGES:
         return run, tuple(_settle_units(run, plan, settle))
@@ -254,6 +255,7 @@ def _settle_of_former(run: Run, plan: RunPlan) -> Tuple[UnitResult, ...]:
     """
     why = Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again while the run was interrupted")
     if plan.operation in EXCHANGES:
+        _look_for_taken_out(run, plan)
         describe = _find_describer(run, plan)
         return tuple(_settle_units(run, plan, lambda unit: exchange.leave_aside(describe(unit), why)))
     return tuple(_settle_units(run, plan, _find_settler(run, plan, is_former=True)))
@@ -288,7 +290,6 @@ def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
     if plan.operation in EXCHANGES:
         left, in_gap = _find_left(run, plan)
         urgent = in_gap | _find_missing(run, [unit for unit in plan.units if unit.number in left])
-        run.taken_out.update(_find_taken_out(run, plan, left))
         run.were_away.update(run.taken_out, _find_away(run, plan, in_gap))
     done: Dict[int, UnitResult] = {}
     for unit in sorted(plan.units, key=lambda unit: unit.number not in urgent):
@@ -324,25 +325,37 @@ def _states(run: Run, plan: RunPlan) -> Sequence[str]:
     return [run.paths.state(state) for state in ("retired", "restoring" if plan.operation == ROLLBACK else "ready")]
 
 
+def _look_for_taken_out(run: Run, plan: RunPlan) -> None:
+    """Find the units whose new files were taken out, and note it: what this recovery changes hides it from the next one, if this one cannot
+    end. Before the metastore is asked, which may not answer.
+    """
+    if plan.operation not in EXCHANGES:
+        return
+    noted = {entry.path for entry in run.files.look([run.paths.top])[run.paths.top].entries}
+    run.taken_out.update(unit.number for unit in plan.units if run.paths.taken_out(unit.number) in noted)
+    if not run.was_recovered_before:
+        for number in _find_taken_out(run, plan, _find_left(run, plan)[0]):
+            run_directory.note_taken_out(run, number)
+
+
 def _find_taken_out(run: Run, plan: RunPlan, left: Collection[UnitNumber]) -> Sequence[UnitNumber]:
     """The unit that left last, if its new files were taken out of where they waited by somebody else (`removed.is_taken_out`). Not if the
-    run went on after it: then they were live. Of what an earlier recovery has changed there, or the run itself as it gave up the copies of
-    later units, nobody can tell.
+    run went on after it: then they were live. Where it gave up the copies of later units, nobody can tell.
 
     Asked before anything is settled, which changes these times. The run had certified the copies of a batch before any of that left, and
-    had claimed one backup after the other.
+    had claimed one backup after the other, which changes the directory around it, as its return does.
     """
-    if not left or run.was_recovered_before:
+    if not left:
         return ()
     last, states = max(left), _states(run, plan)
+    later = [unit for unit in plan.units if unit.join is None and unit.number > last]
+    around = {names.parent(run.backup_path(unit)) for unit in later} if plan.operation == ROLLBACK else set()
     seen = run.files.look([*states, run.paths.top])
     retired, coming, entries = seen[states[0]], seen[states[1]], seen[run.paths.top].entries
     waits = {entry.name for entry in coming.entries if entry.is_dir}
-    later = {names.unit_directory(unit.number) for unit in plan.units if unit.join is None and unit.number > last}
-    went_on = (plan.operation == ROLLBACK and not later.isdisjoint(waits)) or any(
-        names.CERTIFICATES.fullmatch(entry.name) and entry.mtime_ms > retired.mtime_ms for entry in entries
-    )
-    if went_on or names.unit_directory(last) in waits:
+    times = [one.mtime_ms for one in run.files.look(list(around), 0).values()]
+    times += [entry.mtime_ms for entry in entries if names.CERTIFICATES.fullmatch(entry.name)]
+    if max(times, default=0) > retired.mtime_ms or names.unit_directory(last) in waits:
         return ()
     noted_ms = max((entry.mtime_ms for entry in entries if entry.path == run.paths.away(last)), default=0)
     if not removed.is_taken_out(retired, coming, noted_ms):
@@ -350,8 +363,7 @@ def _find_taken_out(run: Run, plan: RunPlan, left: Collection[UnitNumber]) -> Se
     # No run removes where they wait as a whole.
     is_told = plan.operation == COMPACT_SWAP and coming.exists
     proved = store.read_certificates(run.cluster, run.paths, plan) if is_told else {}
-    went_on = any(unit.number in proved and names.unit_directory(unit.number) not in waits for unit in plan.units if unit.number > last)
-    return () if went_on else [last]
+    return [last] if all(names.unit_directory(UnitNumber(number)) in waits for number in proved if number > last) else ()
 
 
 def _find_away(run: Run, plan: RunPlan, in_gap: Container[UnitNumber]) -> Iterable[UnitNumber]:

@@ -20,8 +20,8 @@ from hivekeeper.steps.checks import find_other_directory
 
 
 def may_miss_rows(files: Files, unfinished: Iterable[Tuple[RunPaths, Optional[RunPlan]]]) -> bool:
-    """Whether these runs, whose plans may not be known, had begun to exchange files. A join takes nothing out of live but to put back what it
-    has taken, from `ready`.
+    """Whether these runs, whose plans may not be known, had begun to exchange files. A join takes nothing out of live but to put back what
+    it has taken, from `ready`.
     """
     runs = tuple(unfinished)
     joins = any(unit.join for _, plan in runs if plan for unit in plan.units)

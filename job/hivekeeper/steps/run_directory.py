@@ -120,7 +120,7 @@ class Run:
     # The units whose files were away for longer than a moment (`end_gap`): of a recovery, also those that had left live when it began, or
     # perhaps when an earlier one did, which was killed.
     were_away: Set[UnitNumber] = field(default_factory=set, compare=False)
-    # Of these, the one whose new files somebody may have taken out of where they waited, before live had them (`removed.is_taken_out`).
+    # Of these, those whose new files somebody may have taken out of where they waited, before live had them (`removed.is_taken_out`).
     taken_out: Set[UnitNumber] = field(default_factory=set, compare=False)
     # When an exchange began, by number (monotonic): since then the unit's files may be away, until `end_gap`.
     away_since_ms: Dict[UnitNumber, float] = field(default_factory=dict, compare=False)
@@ -399,6 +399,15 @@ def end_gap(run: Run, unit: PlannedUnit) -> None:
         run.were_away.add(unit.number)
         with suppress(FilesError):
             run.files.write_new(run.paths.away(unit.number), "")
+
+
+def note_taken_out(run: Run, number: UnitNumber) -> None:
+    """Keep, also for a recovery, that somebody took the new files of a unit out of where they waited: once the run went on, its times tell
+    nothing.
+    """
+    run.taken_out.add(number)
+    with suppress(FilesError):
+        run.files.write_new(run.paths.taken_out(number), "")
 
 
 def was_away(run: Run, unit: PlannedUnit) -> bool:

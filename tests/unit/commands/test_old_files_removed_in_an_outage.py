@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 
 from hivekeeper.codes import Exit
+from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.reasons import Code
 from support.desk import desk_by
 from support.fakes.files import Killed
@@ -396,21 +397,47 @@ def test_the_new_files_are_removed_and_a_job_appends(command, removed):
 
 
 @BOTH
-def test_so_they_are_while_the_run_itself_waits_in_its_gap(command):
+@pytest.mark.parametrize("is_killed", [False, True], ids=["without the metastore", "killed"])
+def test_a_recovery_that_could_not_end_leaves_it_to_be_told(command, is_killed):
+    desk, killed, coming = desk_in_gap(command)
+    files, rows = desk.world.files, desk.world.rows_below(place(desk, killed, "retired/u00001"))
+    pass_time(desk)
+    files.writer.delete(place(desk, killed, f"{coming}/u00001"))
+    append(desk)
+    if is_killed:
+        desk.kill_before(["entry.json"], desk.recover)
+    else:
+        desk.world.metastore.fail_next("partitions_named", MetastoreUnavailable("timeout"), False)
+        desk.recover()
+    assert_told_and_brought_back(desk, desk.recover(), rows)
+
+
+@BOTH
+@pytest.mark.parametrize("is_killed", [False, True], ids=["", "killed later"])
+def test_so_they_are_while_the_run_itself_waits_in_its_gap(command, is_killed):
     desk = desk_before(command)
     live, files, coming = desk.live("dt=1"), desk.world.files, "ready" if command == "compact" else "restoring"
     rows = desk.world.rows_below(live)
 
     def remove(what):
         if "rename_exact" in what and f"/{coming}/u00001 {live}" in what:
-            files.before_step = None
+            files.before_step = die if is_killed else None
             desk.world.fail_call("rename_exact", False)
             pass_time(desk)
             files.writer.delete(desk.control.run(desk.runs[-1]).unit(coming, 1))
             append(desk)
 
+    def die(what):
+        if "entry.json" in what:
+            files.die_after(0)
+
     files.before_step = remove
-    assert_told_and_brought_back(desk, getattr(desk, command)(), rows)
+    with suppress(Killed):
+        result = getattr(desk, command)()
+    if is_killed:
+        survive(desk)
+        result = desk.recover()
+    assert_told_and_brought_back(desk, result, rows)
 
 
 @BOTH
@@ -458,17 +485,19 @@ def test_who_overwrites_it_in_an_outage_has_removed_nothing(command, end):
     assert not desk.log().pinned
 
 
-@pytest.mark.parametrize("by_recovery", [False, True])
-def test_nor_if_the_copy_of_the_next_one_was_given_up_since(by_recovery):
+@pytest.mark.parametrize("command, by_recovery", [("compact", False), ("compact", True), ("rollback", False)])
+def test_nor_if_the_copy_of_the_next_one_was_given_up_since(command, by_recovery):
     """By the run itself, as a writer has changed that one, or by a recovery that was killed."""
-    desk = desk_by(["dt"])
+    desk = desk_before(command)
     live, files = desk.live("dt=1"), desk.world.files
+    comes = f"/{'ready' if command == 'compact' else 'restoring'}/u00001 {live}"
+    gives_up = ["delete_tree", "/ready/u00002"] if command == "compact" else ["rename_exact", "/restoring/u00002 ", "/retired/"]
     dies = "rename_exact " + desk.live("dt=2") if by_recovery else "update_sizes"
 
     def watch(what):
-        if f"/ready/u00001 {live}" in what and not by_recovery:
+        if comes in what and not by_recovery:
             files.writer.delete(min(files.contents(desk.live("dt=2"))))
-        if "delete_tree" in what and "/ready/u00002" in what:
+        if all(word in what for word in gives_up):
             pass_time(desk)
             if by_recovery:
                 files.die_after(1)
@@ -476,7 +505,7 @@ def test_nor_if_the_copy_of_the_next_one_was_given_up_since(by_recovery):
             files.die_after(0)
 
     files.before_step = watch
-    for end in (desk.compact, desk.recover)[: 1 + by_recovery]:
+    for end in (getattr(desk, command), desk.recover)[: 1 + by_recovery]:
         with pytest.raises(Killed):
             end()
         survive(desk)
@@ -486,6 +515,29 @@ def test_nor_if_the_copy_of_the_next_one_was_given_up_since(by_recovery):
     desk.world.overwrite(live, "other.parquet", ["other"], whole=True)
     desk.recover()
     assert desk.log().runs[-1].units[0].outcome.code == "overwritten"
+    assert not desk.log().pinned
+
+
+@BOTH
+def test_nor_if_they_came_late_and_the_answer_was_lost(command):
+    """Then what stays aside is told, and the backup is the only copy of nothing."""
+    desk = desk_before(command)
+    live, files, coming = desk.live("dt=1"), desk.world.files, "ready" if command == "compact" else "restoring"
+    path, content = min(files.contents(live).items())
+    length, tries = files.stat(path).length, []
+
+    def watch(what):
+        if f"/{coming}/u00001 {live}" in what:
+            tries.append(what)
+            if len(tries) == 1:
+                pass_time(desk)
+                files.writer.add(path, content, length)
+            else:
+                desk.world.fail_call("rename_exact", True)
+
+    files.before_step = watch
+    assert getattr(desk, command)().code is Exit.INVESTIGATE
+    assert desk.log().runs[-1].units[0].reason_code == "late-in-backup"
     assert not desk.log().pinned
 
 
