@@ -237,11 +237,11 @@ class DirectoryExchange:
         """
         if find_other_directory(self.unit, left.file_id):
             return
-        asides = [aside.path for aside in arrivals.find_asides(self.run, self.unit)]
-        ours = self.run.files.look([names.parent(self.left), self.run.paths.state("recreated"), *asides], 0)
-        if left.mtime_ms <= max(one.mtime_ms for one in ours.values()):
+        asides = arrivals.find_asides(self.run, self.unit)
+        ours = self.run.files.look([names.parent(self.left), self.run.paths.state("recreated")], 0)
+        if left.mtime_ms <= max([*(one.mtime_ms for one in ours.values()), *(aside.mtime_ms for aside in asides)]):
             return
-        places = [self.unit.live, self.left, *asides]
+        places = [self.unit.live, self.left, *(aside.path for aside in asides)]
         seen = self.run.look([self.unit], places)
         # They may have been moved or copied back.
         if not self._are_all_in([entry for one in seen.values() for entry in one.entries]):
