@@ -139,7 +139,7 @@ def every_call(play, first=1, step=1):
     raise AssertionError(f"more than {MOST_CALLS} calls")
 
 
-@pytest.mark.parametrize("again", some("dt=9", "dt=1", only_nightly=[None]))
+@pytest.mark.parametrize("again", some("dt=1", only_nightly=["dt=9", None]))
 def test_what_was_taken_by_mistake_is_not_hidden_in_a_partition_that_is_renamed_twice(again):
     def play(number):
         desk = renamed_after_wrong_join()
@@ -174,7 +174,7 @@ def test_what_was_taken_by_mistake_is_not_hidden_in_a_partition_that_is_renamed(
     every_call(play)
 
 
-@pytest.mark.parametrize("calls", some(1, 5, only_nightly=[2, 3, 8, 13]))
+@pytest.mark.parametrize("calls", some(1, only_nightly=[2, 3, 5, 8, 13]))
 @pytest.mark.parametrize("begin", [wrong_join, waiting_join])
 def test_nothing_is_hidden_in_a_directory_that_is_away_for_some_calls(begin, calls):
     def play(number):
@@ -193,7 +193,7 @@ def test_nothing_is_hidden_in_a_directory_that_is_away_for_some_calls(begin, cal
     every_call(play)
 
 
-@pytest.mark.parametrize("calls", some(1, 0, only_nightly=[2, 5]))
+@pytest.mark.parametrize("calls", some(1, only_nightly=[0, 2, 5]))
 def test_nothing_is_hidden_in_a_directory_that_is_moved_while_files_of_it_are_joined(calls):
     """One of them is replaced just before. Without `calls` it stays away, and the metastore is told."""
 
@@ -226,7 +226,7 @@ def test_nothing_is_hidden_in_a_directory_that_is_moved_while_files_of_it_are_jo
     every_call(play)
 
 
-@pytest.mark.parametrize("unit", ["dt=1", "dt=9"])
+@pytest.mark.parametrize("unit", some("dt=1", only_nightly=["dt=9"]))
 def test_what_a_file_in_the_place_of_the_joined_one_has_taken_is_not_hidden_where_it_is_moved(unit):
     """It is renamed in its directory, or its partition is."""
 
@@ -245,7 +245,7 @@ def test_what_a_file_in_the_place_of_the_joined_one_has_taken_is_not_hidden_wher
     every_call(play)
 
 
-@pytest.mark.parametrize("where", ["run", "recovery", "recovery of a dropped partition"])
+@pytest.mark.parametrize("where", some("run", "recovery", only_nightly=["recovery of a dropped partition"]))
 def test_what_a_file_in_the_place_of_the_joined_one_has_taken_is_not_hidden_when_that_one_comes_back(where):
     """The one that the run had made was only moved away."""
     is_killed = where != "run"
@@ -300,7 +300,7 @@ def test_what_was_taken_by_mistake_is_not_hidden_where_nobody_looks_for_it(where
     assert "new" in rows_aside(desk)
 
 
-@pytest.mark.parametrize("calls", some(2, 8, only_nightly=[3, 5]))
+@pytest.mark.parametrize("calls", some(2, only_nightly=[3, 5, 8]))
 def test_no_old_files_are_called_discarded_in_a_directory_that_is_away_for_some_calls_of_a_cleanup(calls):
     def play(number):
         desk = joined()

@@ -59,9 +59,11 @@ class Stepper:
 SLEEPS = list(range(2, count_steps("flat")))
 
 
+# A second each: of every fourth moment daily, of two that follow one another by turns.
+@pytest.mark.parametrize("is_daily", [True, pytest.param(False, marks=pytest.mark.thorough)], ids=["daily", "nightly"])
 @pytest.mark.parametrize("slept_at", SLEEPS)
-def test_a_sleeper_that_wakes_up_at_any_moment_of_the_takeover_harms_nothing(slept_at):
-    for woken_at in range(1, 45, 2):
+def test_a_sleeper_that_wakes_up_at_any_moment_of_the_takeover_harms_nothing(slept_at, is_daily):
+    for woken_at in range(1 if is_daily == bool(slept_at % 2) else 3, 45, 4):
         world = build("flat")
         before = world.rows_of("sales.events")
         other = world.another_process()
