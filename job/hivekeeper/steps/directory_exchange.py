@@ -224,7 +224,8 @@ class DirectoryExchange:
         if live.exists and self._has_rows_back():
             return
         changed = find_change_in_metastore(self.run, self.unit)
-        if changed is not None and changed.code is Code.MOVED:
+        # What is at its place by now is another table's then.
+        if changed is not None and changed.code in (Code.MOVED, Code.TABLE_CREATED_AGAIN):
             return
         raise self._removed(live, copy, f"no old files are in {self.left}")
 
