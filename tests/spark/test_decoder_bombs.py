@@ -728,7 +728,7 @@ def test_footers_that_take_all_memory_are_tried_less_often_by_and_by_and_cost_no
     def unreadable(directory: str) -> List[str]:
         before = int(properties.getProperty("tested.starved", "0"))
         asked = json.dumps({"u": [[file.path, file.length, 0, 0] for file in listed(tmp_path / directory)]})
-        found = json.loads(helper.read("orc", asked, False, 0))["units"]["u"]["unreadable"]
+        found = json.loads(helper.read("orc", asked, False, 0, -1))["units"]["u"]["unreadable"]
         starved.append(int(properties.getProperty("tested.starved", "0")) - before)
         assert all("more memory than the driver has" in one["reason"] for one in found)
         return [names.base(one["path"]) for one in found]
@@ -750,7 +750,7 @@ def test_an_internal_error_of_the_jvm_costs_the_file_for_which_a_codec_throws_it
     source = re.sub(r"throw new IOException\(.*\)", error, STARVING)
     helper = gateway.helper("Footers", configuration_with(gateway, "file", "Starving", source))
     asked = json.dumps({"u": [[file.path, file.length, 0, 0] for file in listed(tmp_path)]})
-    (unread,) = json.loads(helper.read("orc", asked, False, 0))["units"]["u"]["unreadable"]
+    (unread,) = json.loads(helper.read("orc", asked, False, 0, -1))["units"]["u"]["unreadable"]
     assert unread["path"] == f"file:{tmp_path}/bomb"
     assert unread["reason"] == "InternalError: LZ4_decompress_safe returned: -1"
 
