@@ -225,24 +225,29 @@ def test_forget_leaves_the_copy_and_says_that_a_run_may_have_kept_it(desk):
     assert rows_in(desk, taken_over(desk), "kept", 1) == rows
 
 
+def is_recovered_again(desk, step):
+    """Kill a recovery after so many changes, and look that the next one, or the log, tells; False if it has no more of them."""
+    desk.world.files.die_after(step)
+    try:
+        desk.recover()
+    except Killed:
+        desk.world.files.revive()
+        desk.world.files.expire_locks()
+        assert desk.recover().code is Exit.INVESTIGATE or desk.log().find(desk.runs[0]), step
+        return True
+    return False
+
+
 def test_a_recovery_that_is_killed_anywhere_leaves_the_copy_too():
     for step in count():
         desk = desk_by(["dt"])
         rows = killed_before_its_swaps(desk)
         lose_blocks(desk, "dt=1")
-        desk.world.files.die_after(step)
-        try:
-            desk.recover()
-        except Killed:
-            desk.world.files.revive()
-            desk.world.files.expire_locks()
-            result = desk.recover()
-            was_told = result.code is Exit.INVESTIGATE or desk.log().find(desk.runs[0])
-            (directory,) = [name for name in desk.run_directories() if name.startswith(desk.runs[0])]
-            assert was_told, step
-            assert rows_in(desk, directory, "kept", 1) == rows, step
-            continue
-        break
+        if not is_recovered_again(desk, step):
+            break
+        (directory,) = [name for name in desk.run_directories() if name.startswith(desk.runs[0])]
+        assert rows_in(desk, directory, "kept", 1) == rows, step
+    assert step
 
 
 def a_desk_with_unreadable_old_files(what):
@@ -277,17 +282,10 @@ def test_the_copy_stays_where_old_files_that_stay_aside_have_lost_blocks(what):
 def test_a_recovery_of_these_that_is_killed_anywhere_leaves_the_copy_too(what):
     for step in count():
         desk, rows = a_desk_with_unreadable_old_files(what)
-        desk.world.files.die_after(step)
-        try:
-            desk.recover()
-        except Killed:
-            desk.world.files.revive()
-            desk.world.files.expire_locks()
-            result = desk.recover()
-            assert result.code is Exit.INVESTIGATE or desk.log().find(desk.runs[0]), step
-            assert set(desk.world.rows_below(place_of(desk, desk.runs[0], "kept/u00001"))) == rows, step
-            continue
-        break
+        if not is_recovered_again(desk, step):
+            break
+        assert set(desk.world.rows_below(place_of(desk, desk.runs[0], "kept/u00001"))) == rows, step
+    assert step
 
 
 def test_so_it_does_where_they_are_lost_once_a_killed_recovery_has_given_it_up():
